@@ -4,7 +4,7 @@
 
 namespace farcall::tool {
 
-/// The figures of `farcall bench`, each in a folder of its own name.
+/// Commands of `farcall bench`, each in a folder of its name.
 [[nodiscard]] command command_floor();
 [[nodiscard]] command command_offload();
 [[nodiscard]] command command_patterns();
@@ -16,8 +16,8 @@ namespace farcall::tool {
 [[nodiscard]] command command_attacks();
 [[nodiscard]] command command_faults();
 [[nodiscard]] command command_trace();
-[[nodiscard]] command command_veo_memory(); ///< where this build has libveo
-[[nodiscard]] command command_am2();        ///< where this build has AM-2
+[[nodiscard]] command command_veo_memory(); ///< if this build has libveo
+[[nodiscard]] command command_am2();        ///< if this build has AM-2
 [[nodiscard]] command command_rivals();
 
 } // namespace farcall::tool

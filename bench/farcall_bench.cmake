@@ -1,7 +1,7 @@
-# farcall-bench, which measures what the farcall command's `bench` asks for, the helper of its MPI
-# comparison, and the tests of its parts.
+# farcall-bench, which `farcall bench` starts, the helper of its MPI comparison, and the tests of
+# its parts.
 
-# Everything but main(), so that the tests can link it.
+# All code except main(), so that tests can link it.
 add_library(
   farcall_bench_parts STATIC
   attacks/attacker.cpp
@@ -24,17 +24,10 @@ add_library(
   offload/shares.cpp
   offload/variants.cpp
   patterns/patterns.cpp
-  report/axis_scale.cpp
-  report/chart.cpp
   report/copies.cpp
-  report/drawing.cpp
-  report/label_places.cpp
-  report/line_drawing.cpp
-  report/markup.cpp
   report/model.cpp
-  report/page.cpp
   report/report_files.cpp
-  report/row_drawing.cpp
+  report/report_json.cpp
   report/statistics.cpp
   rivals/mpi.cpp
   rivals/rivals.cpp
@@ -64,29 +57,29 @@ add_library(
   trace/trace.cpp)
 target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_LIBS})
 set_target_properties(farcall_bench_parts PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})
-# These have names of their own that others have, too.
+# Excluded from unity builds: their local names clash with other files'.
 set_source_files_properties(
   am2/am2.cpp am2/peers.cpp bandwidth/connection.cpp bandwidth/unregistered.cpp files/file_work.cpp
   files/files.cpp files/published.cpp load/load.cpp
   runner/loopback.cpp scale/connection.cpp scale/nodes.cpp scale/nodes_job.cpp veo/memory.cpp
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-# Most of the time to compile these goes into the same two headers.
+# Compiling these two headers takes most of the time.
 target_precompile_headers(farcall_bench_parts PRIVATE <farcall/farcall.hpp> <fmt/format.h>)
 
-# The interface of VEO, where this build has it.
+# The VEO interface, if this build has it.
 if(TARGET farcall_veo_host)
   target_sources(farcall_bench_parts PRIVATE veo/helper.cpp veo/memory.cpp)
   target_compile_definitions(farcall_bench_parts PUBLIC FARCALL_TOOL_HAS_VEO=1)
   target_link_libraries(farcall_bench_parts PRIVATE farcall_veo_host)
 endif()
 
-# The interface of AM-2, where this build has it: by a program of its own, as all of AM-2's.
+# The AM-2 interface, if this build has it: measured by its own program, like any AM-2 program.
 if(TARGET farcall_am2)
   target_sources(farcall_bench_parts PRIVATE am2/am2.cpp am2/peers.cpp)
   target_compile_definitions(farcall_bench_parts PUBLIC FARCALL_TOOL_HAS_AM2=1)
 endif()
 
-# UCX: only its headers are needed here, the library is loaded when it is measured.
+# UCX: only the headers are needed, since the library is loaded when it is measured.
 find_path(FARCALL_UCX_INCLUDE_DIR ucp/api/ucp.h)
 mark_as_advanced(FARCALL_UCX_INCLUDE_DIR)
 if(FARCALL_UCX_INCLUDE_DIR)
@@ -97,7 +90,7 @@ endif()
 add_executable(farcall_bench main.cpp)
 set_target_properties(farcall_bench PROPERTIES OUTPUT_NAME farcall-bench)
 target_link_libraries(farcall_bench PRIVATE farcall_bench_parts)
-# In the program only: the tests of its parts need no code for GPUs.
+# In the program only: the tests need no code for GPUs.
 if(TARGET farcall_cuda)
   target_sources(farcall_bench PRIVATE runner/gpu_code.cu)
   target_link_libraries(farcall_bench PRIVATE farcall_gpu_rivals)
@@ -110,25 +103,36 @@ if(TARGET farcall_am2)
   add_dependencies(farcall_bench farcall_bench_am2)
   farcall_install_program(farcall_bench_am2)
 endif()
+# The script beside farcall-bench that draws its charts.
+cmake_path(SET charts "$<TARGET_FILE_DIR:farcall_bench>/farcall-bench-charts")
+add_custom_command(
+  TARGET farcall_bench
+  POST_BUILD
+  COMMAND "${CMAKE_COMMAND}" -E create_symlink "${CMAKE_CURRENT_SOURCE_DIR}/report/charts.py"
+          "${charts}")
+install(
+  PROGRAMS report/charts.py
+  DESTINATION "${CMAKE_INSTALL_BINDIR}"
+  RENAME farcall-bench-charts)
 add_dependencies(farcall_tools farcall_bench)
 farcall_install_program(farcall_bench)
 
-# MPI: a program of its own, looked for beside farcall-bench, so that that does not link MPI.
+# MPI: a separate program beside farcall-bench, which therefore does not link MPI.
 find_package(MPI COMPONENTS CXX QUIET)
 if(MPI_CXX_FOUND)
   add_executable(farcall_rival_mpi rivals/mpi_program.cpp)
   set_target_properties(farcall_rival_mpi PROPERTIES OUTPUT_NAME farcall-rival-mpi)
-  # The C++ bindings were removed from MPI and would only add their library.
+  # Without MPI's C++ bindings, which were removed from the standard and would only add a library.
   target_compile_definitions(farcall_rival_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   target_link_libraries(farcall_rival_mpi PRIVATE MPI::MPI_CXX)
   add_dependencies(farcall_bench farcall_rival_mpi)
   install(TARGETS farcall_rival_mpi RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-  # Jobs over MPI, beside MPI itself: processes of one mpirun.
+  # Jobs over MPI, compared with MPI itself: processes of one mpirun.
   if(TARGET farcall_mpi)
     add_executable(farcall_bench_mpi mpi/program.cpp report/statistics.cpp)
     set_target_properties(farcall_bench_mpi PROPERTIES OUTPUT_NAME farcall-bench-mpi)
     target_link_libraries(farcall_bench_mpi PRIVATE farcall_tool_common MPI::MPI_CXX)
-    # See own_machine() there.
+    # own_machine() in mpi/program.cpp replaces this function.
     target_link_options(farcall_bench_mpi PRIVATE -Wl,--wrap=_ZN7farcall16machine_identityB5cxx11Ev)
     add_dependencies(farcall_bench farcall_bench_mpi)
     add_dependencies(farcall_bench_mpi farcall_mpi)
@@ -139,13 +143,16 @@ if(FARCALL_BUILD_TESTS)
   farcall_test_program(
     NAME farcall_bench_tests
     SOURCES bandwidth/content_test.cpp bandwidth/unregistered_test.cpp offload/shares_test.cpp
-            report/axis_scale_test.cpp report/chart_test.cpp report/label_places_test.cpp
-            report/markup_test.cpp report/report_files_test.cpp
-            report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
+            report/model_test.cpp report/report_files_test.cpp report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
             runner/local_memory_test.cpp runner/loopback_peer_test.cpp runner/progress_test.cpp
             runner/ring_only_test.cpp runner/spin_barrier_test.cpp
     LIBRARIES farcall_bench_parts)
+  target_compile_definitions(farcall_bench_tests
+                             PRIVATE FARCALL_CHARTS="${CMAKE_CURRENT_SOURCE_DIR}/report/charts.py")
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_test(NAME tool.bench_charts
+           COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/report/charts_test.py")
+  set_tests_properties(tool.bench_charts PROPERTIES TIMEOUT 60 LABELS no-sanitizer)
   add_test(NAME tool.bench_gpu
            COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/offload/gpu_test.py"
                    $<TARGET_FILE:farcall_command> $<TARGET_EXISTS:farcall_cuda>)

@@ -1,4 +1,4 @@
-// farcall-bench, which `farcall bench` starts.
+// farcall-bench, started by `farcall bench`.
 
 #include "commands.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-/// Named as people start it, so that messages and help speak of what they have typed.
+/// Named `farcall bench`, as users start it, for messages and help.
 farcall::tool::command program() {
   using namespace farcall::tool;
   command all{.name = "farcall bench",
@@ -32,11 +32,11 @@ farcall::tool::command program() {
 } // namespace
 
 int main(int argc, char** argv) {
-  farcall::serve_if_target(); // the benchmarks start this very program as their targets
+  farcall::serve_if_target(); // the benchmarks start this program as their targets
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == farcall::tool::job_argument) return farcall::tool::measure_scale_job(argc, argv);
   if (first.starts_with("--farcall-serve=")) {
-    const farcall::job server{argc, argv}; // ends with a signal, and does not come back
+    const farcall::job server{argc, argv}; // serves until a signal ends the process
     return 0;
   }
   return farcall::tool::run_command_line(program(), "", argc, argv);

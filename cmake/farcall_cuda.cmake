@@ -1,12 +1,12 @@
-# farcall_cuda: what a program with code for GPUs links besides farcall. Absent where CUDA's compiler
-# is; emulated devices need nothing of this.
+# farcall_cuda: the library that programs with code for GPUs link in addition to farcall. Exists
+# only with CUDA's compiler; emulated devices do not need it.
 
 set(FARCALL_WITH_CUDA AUTO CACHE STRING "Build for GPUs: ON, OFF, or AUTO for when nvcc is found")
 set_property(CACHE FARCALL_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 set(has_cuda OFF)
 if(CMAKE_CROSSCOMPILING OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # nvcc of the host, and its host compiler, would build for another machine or library.
+  # The host's nvcc, with its host compiler, would build for another machine or library.
   if(FARCALL_WITH_CUDA STREQUAL "ON")
     message(FATAL_ERROR "FARCALL_WITH_CUDA needs g++ for this machine")
   endif()
@@ -31,13 +31,13 @@ endif()
 
 # farcall_for_one_gpu(<program>…)
 #
-# What is not installed is compiled for one kind of GPU, which saves nvcc half of its time;
+# Compiles programs that are not installed for one kind of GPU, which halves nvcc's time;
 # FARCALL_CUDA_TEST_ARCHITECTURES may name others.
 function(farcall_for_one_gpu)
   set_target_properties(${ARGN} PROPERTIES CUDA_ARCHITECTURES "${FARCALL_CUDA_TEST_ARCHITECTURES}")
 endfunction()
 
-# Of the kinds that the library is for, this machine's; without a GPU the newest.
+# This machine's kind, if the library is built for it; without a GPU the newest.
 function(farcall_find_test_architecture result)
   list(GET CMAKE_CUDA_ARCHITECTURES -1 kind)
   find_program(FARCALL_NVIDIA_SMI nvidia-smi)
@@ -66,8 +66,8 @@ if(has_cuda)
   add_library(farcall::farcall_cuda ALIAS farcall_cuda)
   set_target_properties(farcall_cuda PROPERTIES CUDA_SEPARABLE_COMPILATION ON
                                                 POSITION_INDEPENDENT_CODE ON)
-  # Functions are found by their addresses. They have these as long as some of a program's code is
-  # not optimised at link time, whatever the rest is: here, the workers.
+  # Functions are found by their addresses, which exist only if a part of the program's code is not
+  # optimised at link time: here, the workers.
   foreach(config IN LISTS CMAKE_CONFIGURATION_TYPES CMAKE_BUILD_TYPE)
     string(TOUPPER "_${config}" config)
     set_target_properties(farcall_cuda PROPERTIES INTERPROCEDURAL_OPTIMIZATION${config} OFF)
@@ -79,8 +79,8 @@ if(has_cuda)
                         "INTERPROCEDURAL_OPTIMIZATION does it for the other targets")
   endif()
   target_link_libraries(farcall_cuda PUBLIC farcall CUDA::cudart_static)
-  # The library's constexpr functions run on devices as they are. A function without code for devices
-  # must not be called there; by itself the compiler only warns.
+  # The library's constexpr functions run on devices unchanged. Calls of functions without device
+  # code are errors; the compiler's default is a warning.
   target_compile_options(
     farcall_cuda
     INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Werror=cross-execution-space-call>"

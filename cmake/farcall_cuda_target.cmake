@@ -1,4 +1,4 @@
-# CMake before 3.25.2 does not know how nvcc is told the standard.
+# CMake before 3.25.2 does not know nvcc's option for the C++ standard.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
@@ -6,11 +6,11 @@ endif()
 
 # farcall_cuda_target(<program>…)
 #
-# Makes a program call GPUs: its .cu files may name functions for devices (fc::device_fn<f> and the
-# like), and targets such as cuda:0 work in it. CUDA must be one of the project's languages.
+# Lets a program call GPUs: its .cu files may name functions for devices (fc::device_fn<f> and
+# similar), and targets such as cuda:0 work. CUDA must be one of the project's languages.
 function(farcall_cuda_target)
   if(NOT CMAKE_CUDA_COMPILER)
-    # CMake would leave out files that it has no compiler for, and say nothing.
+    # Without the language CMake would silently leave out .cu files.
     message(FATAL_ERROR "farcall_cuda_target: CUDA is not one of this project's languages, so its .cu files "
                         "would be left out; say project(... LANGUAGES CXX CUDA)")
   endif()
@@ -22,13 +22,13 @@ function(farcall_cuda_target)
                         "nvcc is found, or with -DFARCALL_WITH_CUDA=ON to see why it is not")
   endif()
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-    # As above, where farcall's sources are a folder of the project that calls this.
+    # Set for the calling project, if farcall's sources are a subfolder of it.
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20" PARENT_SCOPE)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20" PARENT_SCOPE)
   endif()
   foreach(program IN LISTS ARGN)
     target_link_libraries(${program} PRIVATE farcall::farcall_cuda)
-    # Device code of several files calls each other: one device link for all of it.
+    # Device code calls across files: link it as one.
     set_target_properties(${program} PROPERTIES CUDA_SEPARABLE_COMPILATION ON
                                                 CUDA_RESOLVE_DEVICE_SYMBOLS ON
                                                 CUDA_STANDARD 20

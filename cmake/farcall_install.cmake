@@ -1,5 +1,5 @@
-# What `cmake --install` puts down: the library, its headers, and two ways to find them,
-# find_package(farcall) and pkg-config. Both are relocatable.
+# Installs the library, its headers, and the files for find_package(farcall) and pkg-config. Both
+# are relocatable.
 
 include(CMakePackageConfigHelpers)
 
@@ -9,7 +9,7 @@ install(
   TARGETS farcall
   EXPORT farcall_targets
   FILE_SET HEADERS
-  # CMake knows it by the file set, Meson does not.
+  # CMake finds this header by the file set, Meson does not.
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(
   EXPORT farcall_targets
@@ -17,7 +17,7 @@ install(
   FILE farcall-targets.cmake
   DESTINATION "${package_dir}")
 
-# With its own export set: it asks its users for CUDA.
+# A separate export set: it requires CUDA from its users.
 if(TARGET farcall_cuda)
   install(TARGETS farcall_cuda EXPORT farcall_cuda_targets)
   install(
@@ -26,11 +26,11 @@ if(TARGET farcall_cuda)
     FILE farcall-cuda-targets.cmake
     DESTINATION "${package_dir}")
 endif()
-# By itself: those who have no MPI cannot compile it.
+# A separate export set: users without MPI cannot compile it.
 install(FILES farcall/mpi.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/farcall")
 install(FILES cmake/farcall_cuda_target.cmake DESTINATION "${package_dir}")
 
-# A static library has its users link OpenSSL, a shared one brings it along.
+# Users of a static library must link OpenSSL; a shared library links it itself.
 set(needs_openssl OFF)
 set(pc_requires "")
 if(farcall_tls_library)
@@ -52,14 +52,15 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/farcall-config-version.c
 install(FILES "${PROJECT_BINARY_DIR}/farcall-config.cmake"
               "${PROJECT_BINARY_DIR}/farcall-config-version.cmake" DESTINATION "${package_dir}")
 
-# From the folder of farcall.pc up to the prefix.
+# Path from the folder of farcall.pc to the prefix.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY
            "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE prefix_from_pc)
 set(pc_libs "")
 foreach(library IN LISTS CMAKE_DL_LIBS)
   string(APPEND pc_libs " -l${library}")
 endforeach()
-# A program in C that links a static library has to be told what a C++ program links by itself.
+# A C program that links a static library must name the libraries that a C++ program links by
+# default.
 if(NOT BUILD_SHARED_LIBS)
   foreach(library IN LISTS CMAKE_CXX_IMPLICIT_LINK_LIBRARIES)
     if(library MATCHES "^(stdc\\+\\+|c\\+\\+|c\\+\\+abi|m)$")
@@ -74,9 +75,9 @@ configure_file(cmake/farcall.pc.in "${PROJECT_BINARY_DIR}/farcall.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/farcall.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-# The guide refers to these.
+# Files that the guide refers to.
 install(DIRECTORY deploy DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-# Programs and headers refer to these pages.
+# Pages that programs and headers refer to.
 install(
   DIRECTORY docs
   DESTINATION "${CMAKE_INSTALL_DOCDIR}"

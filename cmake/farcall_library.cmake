@@ -1,8 +1,8 @@
-# The one library: every layer adds its files to it with farcall_layer().
+# The single library, to which each layer adds its files with farcall_layer().
 
 find_package(Threads REQUIRED)
 
-# TLS for connections between machines. Without OpenSSL everything else still works.
+# TLS for connections between machines. Optional: without OpenSSL only TLS is missing.
 set(FARCALL_WITH_TLS AUTO CACHE STRING "Build TLS: ON, OFF, or AUTO for when OpenSSL is found")
 set_property(CACHE FARCALL_WITH_TLS PROPERTY STRINGS AUTO ON OFF)
 set(farcall_tls_library "")
@@ -17,8 +17,8 @@ elseif(FARCALL_WITH_TLS)
   message(STATUS "farcall: no OpenSSL 3 found (libssl-dev), so without TLS")
 endif()
 
-# PMIx, for processes that mpirun, prterun or srun has started: its headers. Programs load its
-# library where they need it, so nothing is linked.
+# PMIx, for processes that mpirun, prterun or srun has started: headers only. Programs load the
+# library at run time.
 set(FARCALL_WITH_PMIX AUTO CACHE STRING "Build for PMIx: ON, OFF, or AUTO for when its headers are found")
 set_property(CACHE FARCALL_WITH_PMIX PROPERTY STRINGS AUTO ON OFF)
 set(farcall_pmix_headers "")
@@ -38,7 +38,7 @@ if(FARCALL_WITH_PMIX AND NOT CMAKE_CROSSCOMPILING)
   endif()
 endif()
 
-# One file of the library needs them, in each target that is made of its sources.
+# One source of the library needs the headers, in each target that compiles it.
 function(farcall_find_pmix_headers target)
   if(farcall_pmix_headers)
     set_source_files_properties(
@@ -47,14 +47,15 @@ function(farcall_find_pmix_headers target)
   endif()
 endfunction()
 
-# For our own programs: tools, tests, benchmarks. The library itself needs nothing but the system.
+# For farcall's own programs: tools, tests, benchmarks. The library itself depends only on the
+# system.
 add_library(farcall_private_libraries INTERFACE)
 if(FARCALL_BUILD_TESTS OR FARCALL_BUILD_TOOLS OR FARCALL_BUILD_BENCH OR FARCALL_BUILD_FUZZ)
   find_package(fmt REQUIRED)
   target_link_libraries(farcall_private_libraries INTERFACE fmt::fmt)
 endif()
 
-# Files that are compiled as one look like headers to a warning about unnamed namespaces.
+# Files compiled together look like headers to the warning about unnamed namespaces.
 if(FARCALL_UNITY_BUILD)
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>")
 endif()
@@ -62,8 +63,8 @@ endif()
 add_library(farcall)
 add_library(farcall::farcall ALIAS farcall)
 
-# Some compilers call functions for atomic bytes, as g++ 12 does for RISC-V. None is shared between
-# processes, so they need not be free of locks.
+# Some compilers call functions for atomic bytes, such as g++ 12 for RISC-V. These bytes are not
+# shared between processes, so they need not be lock-free.
 include(CheckCXXSourceCompiles)
 check_cxx_source_compiles(
   "#include <atomic>
@@ -112,8 +113,8 @@ target_sources(farcall PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}"
                               FILES "${PROJECT_SOURCE_DIR}/farcall/farcall.h"
                                     "${PROJECT_SOURCE_DIR}/farcall/farcall.hpp")
 
-# Headers that only our own sources include: not installed, but held to the same rule as the
-# public ones, to compile alone.
+# Headers for farcall's own sources: not installed, but checked to compile on their own, like the
+# public ones.
 add_library(farcall_internal_headers INTERFACE)
 target_link_libraries(farcall_internal_headers INTERFACE farcall farcall_private_libraries
                                                          ${farcall_tls_library})

@@ -1,11 +1,13 @@
-# Finds MPI, which the module farcall_mpi of the layer `transport` links, and nothing else of farcall.
+# Finds MPI for the module farcall_mpi of the layer `transport`, the only part of farcall that links
+# it.
 
 set(FARCALL_WITH_MPI AUTO CACHE STRING "Build the transport over MPI: ON, OFF, or AUTO for when MPI is found")
 set_property(CACHE FARCALL_WITH_MPI PROPERTY STRINGS AUTO ON OFF)
 
-# Projects of HAM-Offload's ask MPI_FOUND behind us, which must not be known for this.
+# Keeps MPI_FOUND unset afterwards, because projects of HAM-Offload check it.
 function(farcall_find_mpi)
-  # Its interface for C, by the C++ compiler; MPI_CXX_COMPILER chooses among several libraries.
+  # MPI's C interface, found with the C++ compiler; MPI_CXX_COMPILER selects among several
+  # libraries.
   set(MPI_CXX_SKIP_MPICXX TRUE)
   find_package(MPI 3.1 QUIET COMPONENTS CXX)
   set(MPI_CXX_FOUND "${MPI_CXX_FOUND}" PARENT_SCOPE)
@@ -13,7 +15,7 @@ function(farcall_find_mpi)
 endfunction()
 
 set(farcall_has_mpi OFF)
-# CMake of a cross build may find what is this machine's.
+# When cross-compiling, CMake may find the build machine's library.
 if(FARCALL_WITH_MPI AND NOT (FARCALL_WITH_MPI STREQUAL "AUTO" AND CMAKE_CROSSCOMPILING))
   farcall_find_mpi()
   if(MPI_CXX_FOUND)

@@ -1,10 +1,11 @@
-# Finds OTF2, which the module farcall_otf2 of the layer `trace` links, and nothing else.
+# Finds OTF2 for the module farcall_otf2 of the layer `trace`, the only part of farcall that links
+# it.
 
 set(FARCALL_WITH_OTF2 AUTO CACHE STRING "Build what writes timelines in OTF2: ON, OFF, or AUTO for when OTF2 is found")
 set_property(CACHE FARCALL_WITH_OTF2 PROPERTY STRINGS AUTO ON OFF)
 
 set(farcall_has_otf2 OFF)
-# pkg-config of a cross build may find what is this machine's.
+# When cross-compiling, pkg-config may find the build machine's library.
 if(FARCALL_WITH_OTF2 AND NOT (FARCALL_WITH_OTF2 STREQUAL "AUTO" AND CMAKE_CROSSCOMPILING))
   find_package(PkgConfig QUIET)
   if(PkgConfig_FOUND)

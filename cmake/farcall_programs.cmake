@@ -88,7 +88,7 @@ function(farcall_test_program)
     list(APPEND properties COST ${arg_COST})
   endif()
   if(arg_ONE_AT_A_TIME)
-    # Ahead of all others: they would be a long tail on one processor.
+    # Start these tests first: at the end they would keep a single processor busy for long.
     list(APPEND properties RESOURCE_LOCK ${arg_NAME} COST 1000)
   endif()
   farcall_discover_tests(${arg_NAME} "${arg_PREFIX}" ${properties})
@@ -108,9 +108,9 @@ endfunction()
 # farcall_example(<folder> [SOURCES <.cpp>…, default main.cpp] [CUDA <.cpp>…] [PARTS <.cpp>…]
 #                 [ARGS <argument>…])
 #
-# Builds examples/<folder> as the program example-<folder> and has ctest run it. Those of its sources
-# that are named behind CUDA have code for devices: where CUDA's compiler is, there is a second
-# program, example-<folder>-cuda, for which it compiles them. PARTS are compiled once, into the library
+# Builds examples/<folder> as the program example-<folder> and lets ctest run it. Sources named
+# after CUDA have code for devices: if CUDA's compiler exists, they are also compiled by it, for a
+# second program, example-<folder>-cuda. PARTS are compiled once, into the library
 # example-<folder>-parts, for both programs and for tests.
 function(farcall_example folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;CUDA;PARTS;ARGS")
@@ -137,7 +137,7 @@ function(farcall_example folder)
     list(REMOVE_ITEM arg_SOURCES ${arg_CUDA})
     list(TRANSFORM arg_SOURCES PREPEND "${folder}/" OUTPUT_VARIABLE sources)
     foreach(source IN LISTS arg_CUDA)
-      # A file has one language for all programs of a folder, so this one gets files of its own.
+      # A source has one language for all programs of a folder, so this program gets copies.
       cmake_path(REPLACE_EXTENSION source cu OUTPUT_VARIABLE unit)
       cmake_path(ABSOLUTE_PATH unit BASE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/${folder}")
       file(CONFIGURE OUTPUT "${unit}"
@@ -154,8 +154,8 @@ endfunction()
 
 # farcall_example_run(<folder> [NAME <text>] [PROGRAM <program>] [ARGS <argument>…])
 #
-# Has ctest run an example's program, example-<folder> unless one is named, as example.<folder>, or
-# example.<folder>.<text>. Exit status 77 means that something is not there that it needs.
+# Lets ctest run an example's program, example-<folder> by default, as example.<folder>, or
+# example.<folder>.<text>. Exit status 77 means that something the example needs is missing.
 function(farcall_example_run folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME;PROGRAM" "ARGS")
   if(NOT FARCALL_BUILD_TESTS)
@@ -177,7 +177,8 @@ endfunction()
 
 # farcall_benchmark(NAME <program> SOURCES <.cpp>… [LIBRARIES <target>…])
 #
-# A google-benchmark program. Never a test: a time that depends on the machine proves nothing.
+# Builds a google-benchmark program. Never a test: a time that depends on the machine proves
+# nothing.
 function(farcall_benchmark)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
   farcall_refuse_leftovers(farcall_benchmark)
@@ -188,7 +189,7 @@ endfunction()
 
 # farcall_fuzz(<name> SOURCES <.cpp>…)
 #
-# A libFuzzer program <name>_fuzz; its inputs are kept in fuzz/corpus/<name>/.
+# Builds the libFuzzer program <name>_fuzz; its inputs are in fuzz/corpus/<name>/.
 function(farcall_fuzz name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES")
   farcall_refuse_leftovers(farcall_fuzz)
@@ -196,11 +197,11 @@ function(farcall_fuzz name)
   target_link_libraries(${name}_fuzz PRIVATE farcall::farcall farcall_private_libraries)
   # The presets fuzz and fuzz-fast compile the library with this option, too.
   target_compile_options(${name}_fuzz PRIVATE -fsanitize=fuzzer-no-link)
-  # The fuzzer looks at the counters of all code that is linked behind every input.
+  # The fuzzer reads the counters of all linked code after every input.
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer -Wl,--gc-sections,-z,start-stop-gc)
 endfunction()
 
-# A misspelt keyword must not pass silently.
+# Reports misspelt keywords.
 macro(farcall_refuse_leftovers function)
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "${function}: not understood '${arg_UNPARSED_ARGUMENTS}', "
@@ -211,7 +212,7 @@ endmacro()
 
 # farcall_install_program(<target>)
 #
-# Installs a program that finds the library beside it, wherever both are moved together.
+# Installs a program that finds the library by a relative path, so that both can be moved together.
 function(farcall_install_program target)
   cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}"
              OUTPUT_VARIABLE library_from_program)

@@ -1,31 +1,35 @@
 #ifndef FARCALL_FARCALL_H
 #define FARCALL_FARCALL_H
 
-/// farcall for C (C11), and for languages that call C.
+/// Interface of farcall for C (C11), and for languages that can call C.
 ///
-/// A *job* is a set of processes, the *nodes*: this one, the host, starts the others, the targets,
-/// which run the same program. Functions are known by names: a node registers a *handler* under a
-/// name, and any node calls it there with bytes, and gets bytes back. Start with fc_job_start(),
-/// fc_register() and fc_call().
+/// A *job* is a set of processes, which are its *nodes*. This process is the host. It starts the
+/// other processes, the targets, which run the same program. Functions are identified by names: a
+/// node registers a *handler* under a name, and each node can call this handler with bytes, and
+/// gets bytes back. Start reading with fc_job_start(), fc_register() and fc_call().
 ///
-/// What can fail returns an fc_status, FC_OK when it did not; fc_error_text() then says in words
-/// what happened. Output parameters are written only when it returns FC_OK, unless said otherwise.
+/// Functions that can fail return an fc_status, which is FC_OK for success. After any other status,
+/// fc_error_text() describes the failure. Output parameters are written only for FC_OK, unless a
+/// comment says otherwise.
 ///
-/// Any thread may use any function; one fc_future is used by one thread at a time, but for
-/// fc_future_stop(), and one fc_reply too, but for fc_reply_stopped(). These block, and
-/// in a handler let others run while they do: fc_call, fc_future_wait, fc_future_get, fc_wait_all,
-/// fc_wait_any, fc_allocate, fc_put, fc_get, fc_copy, fc_lane_open, and the sending functions while
-/// a lane is full. How long, fc_within() bounds where a node is taken, `timeout_ns` elsewhere.
-/// fc_job_start blocks until all targets have joined, fc_job_end until they have ended. No function
-/// throws; a handler or callback that is written in C++ may.
+/// Any thread may use any function. Only one thread at a time may use an fc_future, except in
+/// fc_future_stop(), or an fc_reply, except in fc_reply_stopped(). The following functions block:
+/// fc_call, fc_future_wait, fc_future_get, fc_wait_all, fc_wait_any, fc_allocate, fc_put, fc_get,
+/// fc_copy, fc_lane_open, and functions that send while a lane is full. If they are called in a
+/// handler, other handlers run in the meantime. The time for which they block can be limited: by
+/// fc_within() if they take a node, and by `timeout_ns` if they have this parameter. fc_job_start
+/// blocks until all targets have joined, and fc_job_end until they have ended. The functions of
+/// this header never throw, but a handler or callback that is written in C++ may throw.
 ///
-/// Structures are not changed once released; where they may grow, a comment says how.
+/// Later versions change no structure, except that some get more members; the comments of these
+/// structures say so.
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/// Stands before each function: programs and libraries that are loaded later share it.
+/// Attribute of each function of this header. It exports the function, so that the program and the
+/// libraries that the program loads later use the same one.
 #define FC_API __attribute__((visibility("default")))
 
 #define FC_VERSION_MAJOR 0 ///< of this header
@@ -36,408 +40,483 @@
 extern "C" {
 #endif
 
-/// Version of the library that runs, "0.1.0"; the macros are that of this header.
+/// Returns the version of the library that the program uses, for example "0.1.0". The macros above
+/// contain the version of this header, which may differ.
 FC_API const char* fc_version(void);
 
 // ---- errors -------------------------------------------------------------------------------------
 
-/// How an operation ended. Later versions may add numbers.
+/// Result of an operation. Later versions may add values.
 typedef enum fc_status {
   FC_OK = 0,
-  FC_ERROR = 1,             ///< what none of the others names
-  FC_REMOTE_ERROR = 2,      ///< the handler failed; fc_error_type() has what it said
-  FC_NODE_FAILED = 3,       ///< the node has ended or cannot be reached; it takes no more calls
-  FC_TIMEOUT = 4,           ///< a deadline passed; the call may still run, or have run
-  FC_OUT_OF_MEMORY = 5,     ///< on the node that fc_error_node() names
-  FC_UNKNOWN_FUNCTION = 6,  ///< no handler of that name is registered there
-  FC_WRONG_NODE = 7,        ///< memory of one node was used in place on another
-  FC_START_FAILED = 8,      ///< a target did not start, or did not join
-  FC_SETTING_ERROR = 9,     ///< a setting (command line, environment, options) makes no sense
-  FC_MALFORMED = 10,        ///< a peer sent bytes that are no message
-  FC_INVALID_ARGUMENT = 11, ///< an argument of the C function makes no sense
-  FC_FORKED = 12,           ///< this process is a fork of the one that the job belongs to
-  FC_NESTED_TOO_DEEP = 13,  ///< too many handlers wait inside each other there; it was not run
-  FC_CANCELLED = 14         ///< fc_future_stop() has ended the call; it may still run
+  FC_ERROR = 1, ///< any other error
+  /// The handler has reported an error; fc_error_type() returns its type.
+  FC_REMOTE_ERROR = 2,
+  FC_NODE_FAILED = 3, ///< the node has ended, cannot be reached, or was removed
+  /// A deadline has passed. The call may still be running, or may have ended on the node.
+  FC_TIMEOUT = 4,
+  /// Memory ran out on the node that fc_error_node() returns. If this is FC_NO_NODE, memory ran out
+  /// in this process.
+  FC_OUT_OF_MEMORY = 5,
+  FC_UNKNOWN_FUNCTION = 6, ///< no handler is registered on the node under this name
+  FC_WRONG_NODE = 7,       ///< a node has used memory of another node as if it were its own
+  FC_START_FAILED = 8,     ///< a target did not start, or did not join the job
+  /// The command line, the environment or the options contain an invalid setting.
+  FC_SETTING_ERROR = 9,
+  FC_MALFORMED = 10,        ///< a peer has sent bytes that are no valid message
+  FC_INVALID_ARGUMENT = 11, ///< an argument of the C function is invalid
+  FC_FORKED = 12,           ///< this process is a forked child of a process that has the job
+  /// On the node, too many handlers wait inside each other, so that the call was not executed.
+  FC_NESTED_TOO_DEEP = 13,
+  /// fc_future_stop() has ended the call, whose handler may still run on the node.
+  FC_CANCELLED = 14
 } fc_status;
 
-/// Where an error concerns no node.
+/// Returned by fc_error_node() if the error concerns no node.
 #define FC_NO_NODE UINT32_MAX
 
-/// Name of a status, "FC_TIMEOUT"; never NULL.
+/// Returns the name of a status, for example "FC_TIMEOUT". Never returns NULL.
 FC_API const char* fc_status_name(fc_status status);
 
-/// Status of the calling thread's last failure; FC_OK before the first. Calls that succeed leave
-/// all four of these as they are.
+/// Returns the status of the last call in this thread that has failed, or FC_OK if none has failed.
+/// A successful call does not change the result of this function, or of the following three.
 FC_API fc_status fc_error_status(void);
-/// What failed, which node and value it was about, and what to do. Never NULL; valid until the
-/// thread's next failure.
+/// Returns a text about the last call in this thread that has failed. It says what has failed,
+/// names the node and the value that caused it, and often a remedy. Never returns NULL. The text is
+/// valid until the next failure in this thread.
 FC_API const char* fc_error_text(void);
-/// For FC_REMOTE_ERROR: the type that the handler named, "std::out_of_range" or what it gave to
-/// fc_reply_error(). Else empty. Never NULL; valid until the thread's next failure.
+/// If the last failure in this thread was FC_REMOTE_ERROR, returns the type of the handler's error.
+/// This is the type of a C++ exception, such as "std::out_of_range", or the text that the handler
+/// has passed to fc_reply_error(). Otherwise returns an empty text. Never returns NULL. The text is
+/// valid until the next failure in this thread.
 FC_API const char* fc_error_type(void);
-/// The node concerned, or FC_NO_NODE.
+/// Returns the number of the node that the last failure in this thread concerns, or FC_NO_NODE.
 FC_API uint32_t fc_error_node(void);
 
 // ---- jobs ---------------------------------------------------------------------------------------
 
-/// A set of nodes that call each other. Functions that take one also take NULL: the job of the
-/// handler that runs, else the only job of the process.
+/// A set of nodes that call each other. If a function has a job parameter, NULL can be passed for
+/// it. NULL means the job of the running handler, and outside handlers the only job of the process.
 typedef struct fc_job fc_job;
 
-/// How a job is made. Fill it with zeros, set `size`, and then what is to differ: what is zero
-/// comes from the environment, else from the default. Later versions add members at the end; `size`
-/// tells the library which the program knows, so a program need not be compiled again for them.
+/// Settings of a job. Fill the struct with zeros, set `size`, and then set the members for which
+/// the default is not wanted. A member that is zero gets its value from the environment, or else
+/// the default. Later versions add members at the end. By `size` the library knows which members
+/// the program has, so that programs need not be compiled again for a new library.
 ///
 ///     fc_job_options options = {.size = sizeof options, .targets = "shm:4"};
 typedef struct fc_job_options {
-  size_t size;                   ///< sizeof(fc_job_options)
-  const char* targets;           ///< URLs, "shm:4", "tcp://host:port"; docs/settings.md has more
-  const char* program;           ///< that targets run; else this one
-  const char* const* arguments;  ///< of that program, argv[0] included, ended by NULL; else ours
-  const char* key;               ///< file with the key that servers and this program share
-  const char* certificate;       ///< instead of a key, PEM files
-  const char* certificate_key;   ///< as above
-  const char* authority;         ///< as above
-  const int* existing_targets;   ///< descriptors of processes that exist already; closed by the job
-  size_t existing_target_count;  ///< how many there are
-  uint64_t heap_bytes;           ///< most memory that a node can share
-  uint32_t lane_bytes;           ///< of a lane's ring, a power of two
-  uint32_t start_timeout_ms;     ///< for all targets to join
-  uint32_t stop_timeout_ms;      ///< for targets to finish; then they are killed
-  uint32_t heartbeat_timeout_ms; ///< a server that is silent for longer has failed
-  int64_t spin_us;               ///< how long threads that wait spin; -1: they sleep at once
-  int64_t yield_after_us;        ///< when such threads begin to yield; -1: at once
-  uint32_t peer_timeout_ms;      ///< a target that does not answer for longer is killed
-  uint32_t release_timeout_ms;   ///< for fc_release(); then the memory stays taken
-  uint32_t restart_lost_servers; ///< not 0: targets of servers that have failed start again
+  size_t size; ///< sizeof(fc_job_options)
+  /// URLs of the targets, such as "shm:4" or "tcp://host:port"; see docs/settings.md
+  const char* targets;
+  const char* program; ///< program that targets run; default: this program
+  /// Arguments of the targets, beginning with argv[0], and NULL at the end; default: the arguments
+  /// of this process.
+  const char* const* arguments;
+  const char* key; ///< file with a key that this program has in common with its servers
+  /// This program's certificate (PEM file); it and the next two can replace `key`.
+  const char* certificate;
+  const char* certificate_key; ///< see certificate
+  const char* authority;       ///< see certificate
+  /// Sockets to processes that existed before the job and become targets of it. The job closes the
+  /// sockets.
+  const int* existing_targets;
+  size_t existing_target_count; ///< number of existing_targets
+  uint64_t heap_bytes;          ///< maximum size of the memory that a node can share, in bytes
+  uint32_t lane_bytes;          ///< size of a lane's ring in bytes, a power of two
+  uint32_t start_timeout_ms;    ///< maximum time until all targets have joined
+  /// Time for targets to finish when the job ends; afterwards they are killed.
+  uint32_t stop_timeout_ms;
+  /// If a server has sent nothing for this time, it counts as failed.
+  uint32_t heartbeat_timeout_ms;
+  int64_t spin_us; ///< time for which waiting threads spin; -1 for none
+  /// Time after which waiting threads also yield the processor; -1 for at once.
+  int64_t yield_after_us;
+  uint32_t peer_timeout_ms; ///< a target that has not replied for this time is killed
+  /// Maximum time for which fc_release() waits. Afterwards the memory stays allocated.
+  uint32_t release_timeout_ms;
+  uint32_t restart_lost_servers; ///< if not 0, failed targets of servers are restarted
   uint32_t reserved;             ///< 0
 } fc_job_options;
 
-/// Makes a job: starts the same program once more for every target. There this function serves
-/// calls until the job ends, and then ends the process; so call it early in main(), behind
-/// fc_register() and before what only the host shall do.
+/// Makes a job. Starts the same program once more for every target. In the process of a target,
+/// this function serves calls until the job ends, and then ends the process. Therefore call it
+/// early in main(), after fc_register(), and before code that only the host should run.
 ///
-/// Takes the options that begin with --farcall- out of the command line; they, and then the
-/// environment, come before `options`. `argc`, `argv` and `options` may be NULL. The caller owns
-/// the job, and ends it with fc_job_end().
+/// Removes the options that begin with --farcall- from the command line. These options take
+/// precedence over the environment, and the environment over `options`. `argc`, `argv` and
+/// `options` may be NULL. The caller owns the job, and must end it with fc_job_end().
 FC_API fc_status fc_job_start(int* argc, char** argv, const fc_job_options* options, fc_job** job);
 
-/// Lets the targets finish what has arrived, and ends them and the job. Futures of the job stay
-/// valid and hold FC_NODE_FAILED, lanes can be closed; nothing else of it may be used. Not in a
-/// handler. NULL does nothing.
+/// Ends the job. First lets the targets finish the calls that have arrived, and then ends the
+/// targets. Afterwards futures of the job can still be used; each future that was not ready
+/// contains FC_NODE_FAILED. Lanes can still be closed. All other objects of the job must not be
+/// used any more. Must not be called in a handler. Does nothing for NULL.
 FC_API void fc_job_end(fc_job* job);
 
-/// In a process that was started as a target, serves until the job ends and then ends the process;
-/// elsewhere returns FC_OK at once. For programs that make their job late, and for programs that
-/// are only targets: call it early in main(), behind fc_register().
+/// If this process was started as a target, serves calls until the job ends, and then ends the
+/// process. Otherwise returns FC_OK at once. Meant for programs that make their job late, and for
+/// programs that are only targets. Call it early in main(), after fc_register().
 FC_API fc_status fc_serve_if_target(void);
-/// The same, but returns when the job has ended; `*served` is true then. For programs whose targets
-/// have something to do afterwards.
+/// Like fc_serve_if_target(), but returns when the job has ended, and then sets `*served` to true.
+/// Sets it to false if this process is no target. Meant for targets that have work to do after the
+/// job.
 FC_API fc_status fc_serve_as_target(bool* served);
-/// Serves the job of the host that has the other end of `socket` (fc_job_options.existing_targets)
-/// until it ends, and closes the socket. In a process that has no job.
+/// Makes this process a target: serves calls until the job ends, and then closes `socket`. The host
+/// of the job has the other end of `socket` (fc_job_options.existing_targets). Returns FC_ERROR in
+/// a process that has a job.
 FC_API fc_status fc_serve_socket(int socket);
 
-/// The job that NULL stands for; NULL, with an error, when there is none or several.
+/// Returns the job that NULL means as a job parameter (see fc_job). If there is none, or more than
+/// one, returns NULL and stores an error.
 FC_API fc_job* fc_current_job(void);
-/// Number of nodes that the job has had, the host included: one more than the highest number. 0,
-/// with an error, when `job` is NULL and there is none.
+/// Returns how many nodes the job has had so far, including the host and nodes that have ended.
+/// This is the highest node number plus one. If `job` is NULL and means no job, returns 0 and
+/// stores an error.
 FC_API uint32_t fc_job_size(fc_job* job);
 
-/// Takes in the answers that have arrived, to calls of all threads, and runs on this thread what
-/// fc_future_then() has arranged. For loops that do other things too: nobody need wait then. Blocks
-/// only as long as what it runs.
+/// Receives the replies that have arrived for calls of all threads, and runs the functions passed
+/// to fc_future_then() on the calling thread. Meant for event loops, so that no thread needs to
+/// wait for futures. Blocks only while these functions run.
 FC_API fc_status fc_progress(fc_job* job);
-/// A descriptor for poll(), epoll or an event loop, readable while answers may wait. Whoever finds
-/// it so calls fc_progress(), which makes it unreadable until there are more, and then tests its
-/// futures. It may be watched by level and by edge, and be readable for nothing. Belongs to the
-/// job: do not read, write or close it. The first call starts a thread, which sleeps but for such
-/// moments.
+/// Sets `*fd` to a file descriptor for poll(), epoll or an event loop. It is readable while replies
+/// may be waiting. If it is readable, call fc_progress(), which makes it unreadable until more
+/// replies arrive, and then test the futures. Both level and edge triggering work in this way. The
+/// descriptor may also be readable without a reply. The job owns it, so do not read, write or close
+/// it. The first call of this function starts a thread, which sleeps while nothing arrives.
 FC_API fc_status fc_wait_fd(fc_job* job, int* fd);
 
 // ---- nodes --------------------------------------------------------------------------------------
 
-/// A node of a job, as a place that calls go to: perhaps by a lane of its own (fc_lane_open), with
-/// a deadline (fc_within), and in a way that they can be stopped (fc_stoppable). A value; copy it
-/// freely within the process. To name a node to another node, send its `id`. Valid as long as its
-/// job, and its lane.
+/// Names the node to which a call goes. It can also contain a lane (fc_lane_open), a deadline
+/// (fc_within), and a mark for calls that can be stopped (fc_stoppable). It is a plain value, which
+/// can be copied within the process. Send the member `id` to tell another node of a node. Valid as
+/// long as its job and its lane exist.
 typedef struct fc_node {
-  fc_job* job;      ///< the job that it belongs to
-  void* lane;       ///< NULL: the lane that each thread has to the node by itself
-  int64_t deadline; ///< 0: none
-  uint32_t id;      ///< the host is 0, targets count from 1
-  uint32_t flags;   ///< 0, or what fc_stoppable() has set
+  fc_job* job;      ///< the node's job
+  void* lane;       ///< lane that fc_lane_open() has opened; if NULL, the calling thread's own lane
+  int64_t deadline; ///< 0 for none
+  uint32_t id;      ///< number of the node: 0 for the host, from 1 on for targets
+  uint32_t flags;   ///< 0, or set by fc_stoppable()
 } fc_node;
 
-/// Node `id` of a job.
+/// Sets `*node` to the node with the number `id`.
 FC_API fc_status fc_node_at(fc_job* job, uint32_t id, fc_node* node);
-/// The node that this process is.
+/// Sets `*node` to the node that this process is in the job.
 FC_API fc_status fc_this_node(fc_job* job, fc_node* node);
 
-/// False once the node has exited, was killed or cannot be reached any more, and for no node.
+/// Returns true as long as the node's process runs and can be reached. Returns false once it has
+/// exited, was killed, or cannot be reached any more, and for an invalid node.
 FC_API bool fc_node_alive(fc_node node);
 
-/// What is known about a node. Made by the library; later versions add members at the end.
+/// Description of a node, as fc_node_describe() makes it. Later versions add members at the end.
 typedef struct fc_node_description {
-  const char* name;         ///< "host", "node 2", or name= of its URL
+  const char* name;         ///< "host", "node 2", or the value of name= in the node's URL
   const char* host;         ///< name of the machine
   const char* architecture; ///< "x86_64", …
-  const char* transport;    ///< "shm", "tcp", …; "none" if there is no route from here
-  const char* route;        ///< why this transport, or why none, in words
-  uint64_t pid;             ///< process
-  uint32_t id;              ///< its number in the job
-  uint32_t cores;           ///< processors that the node may run on
-  uint32_t workers;         ///< threads that run handlers
-  uint32_t reserved;        ///< 0
+  /// Transport from this process to the node: "shm", "tcp", …; "none" if there is no route.
+  const char* transport;
+  const char* route; ///< reason why this transport was chosen, or why there is none
+  uint64_t pid;      ///< process ID
+  uint32_t id;       ///< number in the job
+  uint32_t cores;    ///< number of processors that the node's process may use
+  uint32_t workers;  ///< threads that run handlers
+  uint32_t reserved; ///< 0
 } fc_node_description;
 
-/// Describes a node. The caller owns the description, strings included, and releases it with
-/// fc_free().
+/// Sets `*description` to a new description of the node. The caller owns the description and its
+/// strings, and must release all of them with one fc_free().
 FC_API fc_status fc_node_describe(fc_node node, fc_node_description** description);
 
-/// Releases what the library has given away. NULL does nothing.
+/// Frees memory that a function of this header has allocated for the caller. Does nothing for NULL.
 FC_API void fc_free(void* memory);
 
-/// The same place with a deadline, `timeout_ns` nanoseconds from now: what is started there later
-/// ends with FC_TIMEOUT when it has passed. Less than 0: without one. A call that is not done by
-/// then is stopped, as by fc_future_stop(), when fc_call() returns or its future is dropped.
+/// Returns a copy of `node` with a deadline, which is `timeout_ns` nanoseconds from now. If
+/// `timeout_ns` is negative, the copy has no deadline. An operation that is started with the copy
+/// ends with FC_TIMEOUT once the deadline has passed. A call that is late is stopped as if by
+/// fc_future_stop(). This happens when fc_call() returns, or when the program drops the call's
+/// future.
 FC_API fc_node fc_within(fc_node node, int64_t timeout_ns);
 
-/// The same place, where fc_future_stop() can end the calls of fc_call_async(). These cost more: an
-/// entry in a table of the node, while they run, and memory here.
+/// Returns a copy of `node` for calls that can be stopped: fc_future_stop() can end the calls that
+/// fc_call_async() makes with the copy. Such a call costs more: an entry in a table of the node
+/// while the call runs, and memory in this process.
 FC_API fc_node fc_stoppable(fc_node node);
 
-/// Opens a lane: an ordered stream of calls to the node, with a worker of its own there. Use
-/// `*lane` wherever a node is taken. Without one, each thread has a lane to each node by itself.
-/// Where the node has no lane left, waits for one that was closed; FC_TIMEOUT at the deadline of
-/// `node`, which `*lane` does not have. FC_ERROR when all are open.
+/// Opens a lane: a stream of calls to the node, which run in their order on a worker of their own.
+/// Pass `*lane` in place of a node to make calls in the lane. Without fc_lane_open(), each thread
+/// has one lane to each node. If the node has no lane left, waits until a closed lane becomes free;
+/// returns FC_TIMEOUT if the deadline of `node` passes before. `*lane` does not get this deadline.
+/// Returns FC_ERROR if all lanes are open, so that none can become free.
 FC_API fc_status fc_lane_open(fc_node node, fc_node* lane);
-/// Closes it, after its last call has ended. Does nothing with a node that is no lane.
+/// Closes a lane as soon as its last call has ended. Has no effect for a node without a lane.
 FC_API void fc_lane_close(fc_node lane);
 
 // ---- nodes that come and go ---------------------------------------------------------------------
 
-/// Starts one more target, from a URL as in fc_job_options.targets; blocks until it has joined, at
-/// most for the start timeout. The others go on meanwhile. A number is given to one node only.
-/// Servers can be added to jobs that have started with one. `*node`, which may be NULL, is the new
-/// one. On the host. FC_START_FAILED and FC_SETTING_ERROR: nothing is left of it then.
+/// Starts one more target, from a URL as in fc_job_options.targets. Blocks until the target has
+/// joined, at most for the start timeout. The other nodes go on during that time. Node numbers are
+/// never reused. Targets of servers can be added only if the job has started with one. Sets
+/// `*node`, unless `node` is NULL, to the new node. Only the host may call it. If it returns
+/// FC_START_FAILED or FC_SETTING_ERROR, nothing is left of the new target.
 FC_API fc_status fc_node_add(fc_job* job, const char* url, fc_node* node);
-/// Takes a target out of the job: calls that were sent to it end as usual, and new ones fail with
-/// FC_NODE_FAILED. Then its process ends. Blocks until it has, at most for the stop timeout, after
-/// which it is killed. Its memory goes with it. On the host; not in a handler of that target's
-/// calls. FC_ERROR for the host, and for nodes without a process.
+/// Removes a target from the job. Calls that were sent to the target end as usual, and new calls
+/// fail with FC_NODE_FAILED. When the calls have ended, the target's process ends. Blocks until
+/// then, at most for the stop timeout; afterwards the process is killed. The target's memory is
+/// lost. Only the host may call it, and not in a handler of a call that this target has made.
+/// Returns FC_ERROR for the host, and for nodes without a process.
 FC_API fc_status fc_node_remove(fc_node node);
-/// Starts a target again that has failed or was removed, from its URL: `*started`, which may be
-/// NULL, is a new node with a number of its own. What was of the old one stays failed. Blocks and
-/// fails as fc_node_add(); FC_ERROR for a node that is alive, or that the job has not started.
+/// Restarts a target that has failed or was removed. The target is started from its URL as a new
+/// node, which has a new number. Sets `*started`, unless `started` is NULL, to this node. Calls,
+/// futures and memory of the old node stay failed. Blocks and fails like fc_node_add(). Also
+/// returns FC_ERROR for a node that is alive, and for a node that the job has not started.
 FC_API fc_status fc_node_restart(fc_node failed, fc_node* started);
 
-/// What has become of a node.
+/// The way in which a node has changed.
 typedef enum fc_node_change {
-  FC_CHANGE_JOINED = 1, ///< it was added, or started again
-  FC_CHANGE_FAILED = 2, ///< its process has ended, or cannot be reached
-  FC_CHANGE_REMOVED = 3 ///< fc_node_remove() has taken it out
+  FC_CHANGE_JOINED = 1, ///< the node was added, or started again
+  FC_CHANGE_FAILED = 2, ///< the node's process has ended, or cannot be reached any more
+  FC_CHANGE_REMOVED = 3 ///< fc_node_remove() has removed the node
 } fc_node_change;
 
-/// A change of which nodes a job has, made by the library and valid during the call that it is
-/// given to; later versions add members at the end.
+/// Describes to a callback how a node of the job has changed. It is valid only during the callback.
+/// Later versions add members at the end.
 typedef struct fc_node_event {
-  fc_node node;        ///< which
-  const char* why;     ///< how it has ended; empty for one that has joined
-  fc_node_change what; ///< and what
-  uint32_t replaces;   ///< the node that this one was started again for, or FC_NO_NODE
+  fc_node node;        ///< the node that has changed
+  const char* why;     ///< reason of the node's end; empty if the node has joined
+  fc_node_change what; ///< kind of the change
+  /// If `node` was started in place of another node, the number of that node; otherwise FC_NO_NODE.
+  uint32_t replaces;
 } fc_node_event;
 
-/// Told of a change, where callbacks of futures run, mostly on a thread of the library's, one at a
-/// time and in the order of the changes. It may call, wait, and add nodes.
+/// Callback for changes of nodes. It runs on the same threads as callbacks of futures, mostly on a
+/// thread of the library. Only one such callback runs at a time, in the order of the changes. It
+/// may make calls, wait, and add nodes.
 typedef void (*fc_node_callback)(const fc_node_event* event, void* user);
-/// Has `callback` told of all changes from now until the job ends, which is none. On the host.
+/// From now on until the job ends, `callback` is called for each change of a node. The end of the
+/// job itself is not reported. Only the host may call this function.
 FC_API fc_status fc_on_node_change(fc_job* job, fc_node_callback callback, void* user);
 
 // ---- handlers -----------------------------------------------------------------------------------
 
-/// The answer to a call that a handler runs.
+/// The reply to a call that a handler is running.
 typedef struct fc_reply fc_reply;
 
-/// Runs a call. `bytes`, aligned to 16, are the caller's, valid until it answers or returns; `user`
-/// is what it was registered with. It answers once, with fc_reply_bytes() or fc_reply_error(); when
-/// it returns without, the answer has no bytes. `reply` is valid until it returns; fc_reply_keep()
-/// lets it answer later.
+/// Handler of calls. `bytes` are the bytes that the caller has sent. They are aligned to 16, and
+/// valid until the handler replies or returns. `user` is the pointer that was passed to
+/// fc_register(). The handler replies once, by fc_reply_bytes() or fc_reply_error(). If it returns
+/// without having replied, an empty reply is sent. `reply` is valid until the handler returns. To
+/// reply later, call fc_reply_keep() before returning.
 ///
-/// Handlers run on threads of the library's. They may call any function of farcall but fc_job_end;
-/// while one waits in such a function, its thread runs others.
+/// Handlers run on threads of the library. They may call any function of this header except
+/// fc_job_end(). While a handler waits in such a function, its thread runs other handlers.
 typedef void (*fc_handler)(fc_reply* reply, const void* bytes, size_t size, void* user);
 
-/// Lets all nodes call `run` on this one by that name, in all jobs of this process. May be called
-/// at any time: before there is a job and while it runs, in a handler, or in a library that was
-/// loaded with dlopen(). Each node registers for itself; targets run the same main(), so what is
-/// registered before fc_job_start() is there everywhere.
+/// Registers the handler `run` on this node under a name, so that all nodes can call it here by
+/// this name, in all jobs of this process. May be called at any time, even during a job, in a
+/// handler, or in a library that was loaded with dlopen(). A handler must be registered on each
+/// node on which it shall run. All targets run the same main(), so that a handler that is
+/// registered before fc_job_start() exists on all nodes.
 ///
-/// FC_INVALID_ARGUMENT for a name that is registered already, for an empty one, and for one whose
-/// 64-bit hash another name of this process has.
+/// Returns FC_INVALID_ARGUMENT if the name is empty, if it has a handler already, or if another
+/// name in this process has the same 64-bit hash.
 FC_API fc_status fc_register(const char* name, fc_handler run, void* user);
-/// Takes a handler back. Calls that have begun go on; whoever unloads the handler's code waits for
-/// their answers first. FC_INVALID_ARGUMENT when the name is not registered.
+/// Unregisters the handler of a name. Calls that have begun go on, so that the code of the handler
+/// may be unloaded only after their callers have received the replies. Returns FC_INVALID_ARGUMENT
+/// if the name has no handler.
 FC_API fc_status fc_unregister(const char* name);
 
-/// Answers with a copy of `bytes`. FC_INVALID_ARGUMENT when the call is answered already.
+/// Replies with a copy of `bytes`. Returns FC_INVALID_ARGUMENT if the call has a reply already.
 FC_API fc_status fc_reply_bytes(fc_reply* reply, const void* bytes, size_t size);
-/// Answers that the handler failed: the caller gets FC_REMOTE_ERROR, this type in fc_error_type(),
-/// and the text in fc_error_text(). Both are copied, and cut to what fits a message; NULL counts as
-/// empty. FC_INVALID_ARGUMENT when the call is answered already.
+/// Replies that the handler has failed. The caller then gets FC_REMOTE_ERROR, and from
+/// fc_error_type() the text `type`; fc_error_text() contains `text`. Both are copied, and truncated
+/// if they do not fit into a message. NULL counts as an empty text. Returns FC_INVALID_ARGUMENT if
+/// the call has a reply already.
 FC_API fc_status fc_reply_error(fc_reply* reply, const char* type, const char* text);
-/// Lets the handler return without an answer: `*kept` stands for it, until one of the two functions
-/// above gives it from any thread, once, and so ends `*kept`. Meanwhile the call takes no thread. A
-/// target ends only when all are given. FC_INVALID_ARGUMENT when the call is answered already, or
-/// `reply` is a kept one.
+/// Lets the handler return before the reply is given. Sets `*kept` to a new object, which replaces
+/// `reply`. Later any thread can reply once by passing `*kept` to fc_reply_bytes() or
+/// fc_reply_error(), which also frees it. Until then the call occupies no thread. A target ends
+/// only after all such replies were given. Returns FC_INVALID_ARGUMENT if the call has a reply
+/// already, or if `reply` itself comes from this function.
 FC_API fc_status fc_reply_keep(fc_reply* reply, fc_reply** kept);
-/// False for a call by fc_post(): its answer is dropped.
+/// Returns true if the caller gets the reply. Returns false for a call by fc_post(), whose reply is
+/// dropped.
 FC_API bool fc_reply_wanted(const fc_reply* reply);
-/// The node that called.
+/// Returns the number of the node that made the call.
 FC_API uint32_t fc_reply_caller(const fc_reply* reply);
-/// True once the caller has stopped the call (fc_future_stop(), or a stop token of C++), has given
-/// it up at its deadline, or has failed: nobody reads the answer, so a handler that takes long
-/// should look now and then. It answers all the same. False for calls that cannot be stopped. Any
-/// thread may ask, also while another answers, as long as `reply` is valid.
+/// Returns true once the caller does not wait for the reply any more. The caller may have stopped
+/// the call by fc_future_stop() or a stop token of C++, may have given it up at its deadline, or
+/// may have failed. A handler that runs for long should therefore call this function from time to
+/// time, and end early. The handler must reply in any case. Returns false for calls that cannot be
+/// stopped. Any thread may call it as long as `reply` is valid, even while another thread replies.
 FC_API bool fc_reply_stopped(const fc_reply* reply);
 
 // ---- calls --------------------------------------------------------------------------------------
 
-/// A name in a form that is quick to call: its hash, the same in all programs. 0 is none.
+/// Stands for the name of a function in calls, because it is quicker to use than the name. It is a
+/// hash of the name, and so the same in all programs. 0 stands for no function.
 typedef uint64_t fc_function;
 
-/// The function of that name; it need not be registered anywhere yet. Costs a hash and a look-up;
-/// keep it where that matters. 0, with an error, for what fc_register() would refuse as a name.
+/// Returns the fc_function of a name. The name need not be registered on any node yet. The function
+/// computes a hash and looks it up, so keep the result if you call often. Returns 0 and stores an
+/// error if the name is empty, or if another name in this process has the same hash.
 FC_API fc_function fc_named(const char* name);
 
-/// Calls and waits. At most `capacity` bytes of the answer are written to `result`, and its size to
-/// `*result_size`, which may be NULL. FC_INVALID_ARGUMENT when `capacity` was too small: then
-/// `*result_size` says what the answer needs, and the answer is lost.
+/// Calls the function on the node `where`, and waits for the reply. Writes the bytes of the reply
+/// to `result`, which has space for `capacity` bytes. Writes the size of the reply to
+/// `*result_size`, unless `result_size` is NULL. If the reply is larger than `capacity`, returns
+/// FC_INVALID_ARGUMENT. In this case only the first bytes are written, `*result_size` is the whole
+/// size, and the rest of the reply is lost.
 FC_API fc_status fc_call(fc_node where, fc_function function, const void* bytes, size_t size,
                          void* result, size_t capacity, size_t* result_size);
 
-/// The result of a call, or the end of a copy, that may not be there yet.
+/// A call or a copy that may not have ended yet. Once the call has ended, its future contains the
+/// result.
 typedef struct fc_future fc_future;
 
-/// Calls, and returns at once with a future, which the caller owns. `bytes` are copied or sent
-/// before it returns. Calls of one thread to one node start in order, those of a lane too.
+/// Calls the function on the node `where` without waiting for the reply. Sets `*future` to a future
+/// of the call, which the caller owns. `bytes` may be changed as soon as fc_call_async() has
+/// returned. Calls that one thread makes to one node start in their order, and so do calls in one
+/// lane.
 FC_API fc_status fc_call_async(fc_node where, fc_function function, const void* bytes, size_t size,
                                fc_future** future);
 
-/// Calls and forgets: no result, and errors are logged on the target only.
+/// Calls the function on the node `where`, without a future and without a result. The caller learns
+/// of no error; the target writes errors to its log.
 FC_API fc_status fc_post(fc_node where, fc_function function, const void* bytes, size_t size);
 
-/// True when fc_future_get() would not wait. Takes in answers that have arrived; never blocks.
-/// False, with an error, for NULL.
+/// Returns true if the future is ready, so that fc_future_get() would not wait. Also receives the
+/// replies that have arrived. Never blocks. For NULL, returns false and stores an error.
 FC_API bool fc_future_test(fc_future* future);
-/// Waits until fc_future_test() is true, at most for `timeout_ns` nanoseconds; less than 0: until
-/// the deadline of the call, if it has one. FC_TIMEOUT when that passed; the future stays as it is.
-/// FC_OK says nothing about how the call ended.
+/// Waits until the future is ready, at most for `timeout_ns` nanoseconds. If `timeout_ns` is
+/// negative, waits at most until the deadline of the call, if the call has one. Returns FC_TIMEOUT
+/// if this time has passed; the future is then unchanged. FC_OK says only that the future is ready,
+/// and not that the call has succeeded.
 FC_API fc_status fc_future_wait(fc_future* future, int64_t timeout_ns);
-/// Waits as fc_future_wait() with -1, and returns how the call ended. With FC_OK, `*bytes` and
-/// `*size`, which may be NULL, are its result: the future's own, aligned to 8, valid until it is
-/// dropped. May be asked again. A copy has no bytes.
+/// Waits like fc_future_wait() with a negative timeout, and then returns the status of the call.
+/// For FC_OK, sets `*bytes` and `*size` to the result of the call, unless these pointers are NULL.
+/// The bytes are aligned to 8. They belong to the future, and are valid until it is dropped. The
+/// result of a copy is empty. May be called again.
 FC_API fc_status fc_future_get(fc_future* future, const void** bytes, size_t* size);
-/// Ends a call that was started by fc_stoppable(): from now on the future is ready and
-/// fc_future_get() returns FC_CANCELLED, unless the answer was there before. The node is told: a
-/// call that has not begun there is not run, and one that has finds fc_reply_stopped() true; on a
-/// device it runs in any case. Never blocks. Any thread may do so while another waits for the
-/// future, which still has to be dropped; nobody, once it was dropped or given away.
-/// FC_INVALID_ARGUMENT for the future of anything else: that can only be dropped.
+/// Ends a call that was made to a node from fc_stoppable(). The future becomes ready at once, and
+/// fc_future_get() returns FC_CANCELLED, unless the reply has already arrived. The node of the call
+/// is told. If the call has not begun on the node, it does not run. If it has begun,
+/// fc_reply_stopped() returns true to its handler. On a device, the call runs in any case. Never
+/// blocks. Any thread may call this function while another thread waits for the future, but not
+/// after the future was dropped or given to fc_future_then(). The future must still be dropped.
+/// Returns FC_INVALID_ARGUMENT for a future of a call or copy that cannot be stopped.
 FC_API fc_status fc_future_stop(fc_future* future);
-/// Ends a future and its result. Never blocks; a call that is not done goes on, unless its deadline
-/// has passed, and its result is dropped. NULL does nothing.
+/// Destroys a future and its result. Never blocks. If the call has not ended, it goes on, unless
+/// its deadline has passed; its result is dropped. Does nothing for NULL.
 FC_API void fc_future_drop(fc_future* future);
 
-/// What is to happen when a future is ready; it gets the future, and drops it.
+/// Function that fc_future_then() calls with the ready future. It must drop this future.
 typedef void (*fc_continuation)(fc_future* ready, void* user);
 
-/// Gives the future away: `run` is called with it once it is ready, on whichever thread takes the
-/// answer in (one that waits or tests), or at once. If the deadline of the call passes before,
-/// `run` is called then, on one of the library's threads, and fc_future_get() returns FC_TIMEOUT.
-/// `run` should be short and must not wait. After a failure the future is still the caller's:
-/// FC_OUT_OF_MEMORY, FC_INVALID_ARGUMENT, and FC_ERROR if no thread can be had for a deadline.
+/// Passes the future on to `run`, which is called once the future is ready. If the future is ready
+/// already, this happens at once, and otherwise on the thread that receives the reply in a wait or
+/// test. If the deadline of the call passes before, a thread of the library calls `run` at that
+/// time, and fc_future_get() returns FC_TIMEOUT. `run` should be short, and must not wait. If this
+/// function fails, the caller keeps the future. It fails with FC_OUT_OF_MEMORY or
+/// FC_INVALID_ARGUMENT; also with FC_ERROR, if the call has a deadline and no thread is available
+/// for it.
 FC_API fc_status fc_future_then(fc_future* future, fc_continuation run, void* user);
 
-/// Waits until all are ready, at most for `timeout_ns` nanoseconds; less than 0: until the
-/// deadlines of the calls. FC_TIMEOUT when that passed. Elements that are NULL are left out. How
-/// each ended, fc_future_get() says.
+/// Waits until all futures are ready, at most for `timeout_ns` nanoseconds. If `timeout_ns` is
+/// negative, waits for each future at most until the deadline of its call. Returns FC_TIMEOUT if
+/// this time has passed. Elements that are NULL are skipped. Call fc_future_get() for the status of
+/// each call.
 FC_API fc_status fc_wait_all(fc_future* const* futures, size_t count, int64_t timeout_ns);
-/// Waits until one is ready, and sets `*index` to the first that is. A future whose deadline has
-/// passed counts as ready, as for fc_future_test(). FC_TIMEOUT after `timeout_ns`; less than 0:
-/// never. Elements that are NULL are left out; FC_INVALID_ARGUMENT if all are. All futures must
-/// belong to one job.
+/// Waits until at least one future is ready, and sets `*index` to the index of the first ready one.
+/// A future whose deadline has passed counts as ready, as in fc_future_test(). Returns FC_TIMEOUT
+/// if no future is ready after `timeout_ns` nanoseconds; if `timeout_ns` is negative, waits without
+/// a limit. Elements that are NULL are skipped. Returns FC_INVALID_ARGUMENT if all elements are
+/// NULL. All futures must belong to one job.
 FC_API fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_ns,
                              size_t* index);
 
 // ---- memory -------------------------------------------------------------------------------------
 
-/// Memory of a node, as plain numbers: send it among the bytes of a call. Does not own.
+/// Names a piece of a node's memory by plain numbers, so that it can be sent in the bytes of a
+/// call. A span does not own the memory.
 typedef struct fc_span {
   uint64_t address;  ///< on its node
-  uint64_t bytes;    ///< how many there are
-  uint32_t node;     ///< the `id` of the node
-  uint32_t reserved; ///< 0 if the job is not known, else its number
+  uint64_t bytes;    ///< size
+  uint32_t node;     ///< number of the node (its `id`)
+  uint32_t reserved; ///< number of the job; 0 if it is unknown
 } fc_span;
 
-/// Memory on the node, uninitialised, aligned to 64. Nodes of one machine share it. The caller owns
-/// it, and gives it to fc_release(). FC_TIMEOUT as calls (fc_within): what comes later is freed.
+/// Allocates memory on the node `where`. It is uninitialised, and aligned to 64. The nodes of one
+/// machine can access it directly. The caller owns the memory, and must free it with fc_release().
+/// Returns FC_TIMEOUT if the deadline of `where` (see fc_within) passes before; the node then frees
+/// memory that it has still allocated.
 FC_API fc_status fc_allocate(fc_node where, uint64_t bytes, fc_span* memory);
-/// Frees what fc_allocate() gave, in order behind this thread's earlier calls to the node. Waits
-/// for a lane and for space in it, but not for long: then a line is logged, and the memory stays
-/// taken until the job ends. Memory of a job that has ended is gone already.
+/// Frees memory of fc_allocate(), after the calls that this thread has made to the node before. May
+/// have to wait for a lane, or for space in it, but waits only for
+/// fc_job_options.release_timeout_ms. If this is too short, writes a line to the log, and the
+/// memory stays allocated until the job ends. The end of a job frees all its memory.
 FC_API fc_status fc_release(fc_job* job, fc_span memory);
-/// The same, but waits until `timeout_ns` nanoseconds from now, less than 0: as long as it takes.
-/// FC_TIMEOUT when that was too short: the memory is still there, and can be released again.
+/// Like fc_release(), but waits for at most `timeout_ns` nanoseconds, or without a limit if
+/// `timeout_ns` is negative. If this is too short, returns FC_TIMEOUT. In this case the memory
+/// still exists, and can be released again.
 FC_API fc_status fc_release_within(fc_job* job, fc_span memory, int64_t timeout_ns);
 
-/// Memory of this process, for other nodes to put to and get from. The caller keeps it there.
+/// Returns a span for memory of this process, so that other nodes can copy to it and from it. The
+/// caller must keep the memory valid during that time.
 FC_API fc_span fc_own_memory(const void* address, size_t bytes);
-/// A part of a span. FC_ERROR when it does not lie inside.
+/// Sets `*part` to the part of `whole` that begins at `offset` and has `bytes` bytes. Returns
+/// FC_ERROR if `whole` does not contain this part.
 FC_API fc_status fc_part(fc_span whole, uint64_t offset, uint64_t bytes, fc_span* part);
 
-/// Copies `bytes` bytes from here to the beginning of `to`. FC_ERROR when `to` has fewer.
+/// Copies `bytes` bytes from the address `from` in this process to the beginning of `to`. Returns
+/// FC_ERROR if `to` is smaller.
 FC_API fc_status fc_put(fc_job* job, fc_span to, const void* from, size_t bytes);
-/// Copies `bytes` bytes from the beginning of `from` to here. FC_ERROR when `from` has fewer.
+/// Copies `bytes` bytes from the beginning of `from` to the address `to` in this process. Returns
+/// FC_ERROR if `from` is smaller.
 FC_API fc_status fc_get(fc_job* job, fc_span from, void* to, size_t bytes);
-/// Copies all of `from` to the beginning of `to`, between any two nodes, directly. They must not
-/// overlap. FC_ERROR when `to` has fewer bytes.
+/// Copies all of `from` to the beginning of `to`. The bytes go directly from one node to the other,
+/// whichever nodes these are. The spans must not overlap. Returns FC_ERROR if `to` is smaller.
 FC_API fc_status fc_copy(fc_job* job, fc_span from, fc_span to);
 
-/// As fc_put(), but large copies run beside the caller, who leaves `from` alone until the future,
-/// which the caller owns, is ready. Small ones are done on return.
+/// Like fc_put(), but a large copy runs in the background after this function has returned. The
+/// caller owns the future. Until it is ready, the bytes at `from` must stay valid and unchanged. A
+/// small copy has ended when the function returns.
 FC_API fc_status fc_put_async(fc_job* job, fc_span to, const void* from, size_t bytes,
                               fc_future** future);
-/// As fc_get(), and as fc_put_async().
+/// Like fc_get(), but a large copy runs in the background, as for fc_put_async(). Until the future
+/// is ready, the caller must not use or free the memory at `to`.
 FC_API fc_status fc_get_async(fc_job* job, fc_span from, void* to, size_t bytes,
                               fc_future** future);
-/// As fc_copy(), and returns at once.
+/// Like fc_copy(), but returns at once, with a future of the copy.
 FC_API fc_status fc_copy_async(fc_job* job, fc_span from, fc_span to, fc_future** future);
 
-/// These are the same with a deadline, `timeout_ns` nanoseconds from now; less than 0: without one.
-/// A copy that is not done by then ends with FC_TIMEOUT, and does not use the memory here any more.
-/// A part of the bytes may have been copied, and more may follow where the node is on another
-/// machine; one to or from a device, once begun, is waited for.
+/// Like fc_put(), with a deadline that is `timeout_ns` nanoseconds from now, or without a deadline
+/// if `timeout_ns` is negative. A copy that is late ends with FC_TIMEOUT, and afterwards does not
+/// use this process's memory. By then some of the bytes may have been copied; if the node is on
+/// another machine, more may follow. A copy to or from a device that has begun is not interrupted,
+/// but waited for even after the deadline.
 FC_API fc_status fc_put_within(fc_job* job, fc_span to, const void* from, size_t bytes,
                                int64_t timeout_ns);
-/// As fc_get(), with a deadline as fc_put_within().
+/// Like fc_get(), with a deadline as in fc_put_within().
 FC_API fc_status fc_get_within(fc_job* job, fc_span from, void* to, size_t bytes,
                                int64_t timeout_ns);
-/// As fc_copy(), with a deadline as fc_put_within().
+/// Like fc_copy(), with a deadline as in fc_put_within().
 FC_API fc_status fc_copy_within(fc_job* job, fc_span from, fc_span to, int64_t timeout_ns);
-/// As fc_put_async(), with a deadline as fc_put_within(): fc_future_get() waits no longer.
+/// Like fc_put_async(), with a deadline as in fc_put_within(). fc_future_get() does not wait for
+/// longer than this deadline.
 FC_API fc_status fc_put_async_within(fc_job* job, fc_span to, const void* from, size_t bytes,
                                      int64_t timeout_ns, fc_future** future);
-/// As fc_get_async(), and as fc_put_async_within().
+/// Like fc_get_async(), with a deadline as in fc_put_async_within().
 FC_API fc_status fc_get_async_within(fc_job* job, fc_span from, void* to, size_t bytes,
                                      int64_t timeout_ns, fc_future** future);
-/// As fc_copy_async(), and as fc_put_async_within().
+/// Like fc_copy_async(), with a deadline as in fc_put_async_within().
 FC_API fc_status fc_copy_async_within(fc_job* job, fc_span from, fc_span to, int64_t timeout_ns,
                                       fc_future** future);
 
-/// The memory of `shared` as an address here: of this node, or allocated on a node of this machine.
-/// FC_ERROR for other memory. Valid as long as the memory is. Nobody orders the accesses of the two
-/// sides but the calls between them.
+/// Sets `*here` to the address at which this process can access the memory `shared`. This must be
+/// memory of this node, or memory that was allocated on a node of this machine. Returns FC_ERROR
+/// for other memory. The address is valid as long as the memory. Only calls between the two nodes
+/// order their accesses to this memory.
 FC_API fc_status fc_map(fc_job* job, fc_span shared, void** here);
 
 #ifdef __cplusplus

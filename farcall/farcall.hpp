@@ -1,21 +1,22 @@
 #pragma once
 
-/// Call any C++ function somewhere else. Start with job.hpp and call.hpp.
+/// Includes all headers for calls of C++ functions on other nodes. Start reading with job.hpp and
+/// call.hpp.
 
+#include <farcall/async/call.hpp>
+#include <farcall/async/combine.hpp>
+#include <farcall/async/coroutine.hpp>
+#include <farcall/async/future.hpp>
+#include <farcall/async/map.hpp>
+#include <farcall/async/node.hpp>
+#include <farcall/async/promise.hpp>
+#include <farcall/async/shared_future.hpp>
+#include <farcall/async/task.hpp>
+#include <farcall/async/via.hpp>
 #include <farcall/call/register_callables.hpp>
 #include <farcall/call/reply.hpp>
-#include <farcall/offload/buffer.hpp>
-#include <farcall/offload/call.hpp>
-#include <farcall/offload/combine.hpp>
-#include <farcall/offload/coroutine.hpp>
-#include <farcall/offload/future.hpp>
-#include <farcall/offload/in_order.hpp>
+#include <farcall/copy/buffer.hpp>
+#include <farcall/copy/in_order.hpp>
+#include <farcall/copy/transfer.hpp>
 #include <farcall/offload/job.hpp>
-#include <farcall/offload/map.hpp>
-#include <farcall/offload/node.hpp>
-#include <farcall/offload/promise.hpp>
-#include <farcall/offload/shared_future.hpp>
-#include <farcall/offload/task.hpp>
-#include <farcall/offload/transfer.hpp>
-#include <farcall/offload/via.hpp>
 #include <farcall/trace/trace_range.hpp>

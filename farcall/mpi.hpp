@@ -8,8 +8,8 @@
 
 #include <mpi.h>
 
-/// Jobs of programs that are MPI programs already, and go on using MPI beside farcall. A header and
-/// nothing else: farcall itself is not linked with MPI.
+/// Makes jobs of the processes of an MPI program, which goes on using MPI. All code is in this
+/// header, because the library of farcall is not linked with MPI.
 namespace farcall {
 namespace detail {
 
@@ -23,10 +23,10 @@ inline void require_mpi(int status, const char* what) {
 
 } // namespace detail
 
-/// The processes of a communicator, which MPI has been initialised for, as makers of one job. While
-/// the job is made, on the thread that makes it, the job makes a broadcast over the communicator,
-/// and, for the transport mpi, a duplicate, which is freed with the communicator. All processes of
-/// the communicator make the job. Throws error.
+/// Returns the processes of a communicator as a group, from which a job can be made. MPI must be
+/// initialised, and all processes of the communicator must make the job. The thread that makes the
+/// job broadcasts over the communicator during this time. For the transport mpi, it also duplicates
+/// the communicator; the duplicate is freed with the communicator. Throws error.
 [[nodiscard]] inline process_group group_of(MPI_Comm communicator) {
   int rank = 0;
   int size = 0;
@@ -49,10 +49,11 @@ inline void require_mpi(int status, const char* what) {
   return group;
 }
 
-/// As in `fc::job job{MPI_COMM_WORLD};`: a job of equals, in which rank N is node N.
+/// With this specialisation, `fc::job job{MPI_COMM_WORLD};` makes a job of equals, in which rank N
+/// is node N.
 template <>
 struct group_traits<MPI_Comm> {
-  /// Makes the group by farcall::group_of(), which says what it throws.
+  /// Calls farcall::group_of(), and throws what this function throws.
   [[nodiscard]] static process_group group_of(MPI_Comm communicator) {
     return farcall::group_of(communicator);
   }

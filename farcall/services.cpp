@@ -1,4 +1,6 @@
-// What layers below the jobs add to them. Here the layers come together.
+// Extensions of jobs that layers above them make. The only one is the access to files of the host.
+// It is named in this file, which belongs to no layer, because the layer of jobs must not include
+// the layer of files.
 
 #include <farcall/files/attach.hpp>
 #include <farcall/files/file_calls.hpp>

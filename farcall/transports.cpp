@@ -1,5 +1,6 @@
-// The table of transports: one row each, in the order of preference. Here the layers come together,
-// so that a row may also be made of what stands above the seam.
+// The table of transports: one row for each transport, the preferred ones first. It is defined in
+// this file, which belongs to no layer, because some rows contain functions of layers above the
+// transports.
 
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_table.hpp>
@@ -31,7 +32,8 @@ std::vector<transport_entry> make_rows() {
   const std::string variable = settings::variable_of(settings::row("transport-modules"));
   const std::string named = environment(variable.c_str()).value_or("auto");
   if (named == "auto") {
-    // Nodes of a cluster, that is: on other machines UCX would cost each program time to load.
+    // Load UCX only on nodes of a cluster. On other machines, loading it would only make the start
+    // of each program slower.
     if (launched_by() != process_manager_kind::none && has_rdma_device())
       add_module_if_present(rows, "ucx");
   } else if (named != "none") {
@@ -43,7 +45,8 @@ std::vector<transport_entry> make_rows() {
 } // namespace
 
 std::span<const transport_entry> transports() {
-  // Never destroyed: a job refers to it, and may live in a static object.
+  // The table is never destroyed, because a job that is a static object may use it until the
+  // process ends.
   static const auto* const rows = new std::vector<transport_entry>(make_rows());
   return *rows;
 }

@@ -1,6 +1,6 @@
-// Several at a time who connect to a port, over sockets, and what each says first: any preamble, in
-// pieces, and more behind it, or nothing. Those whose preamble has no flaw get in, and with not a
-// byte more read; the others are refused, each once, and nobody is left.
+// Several clients connect to a port over sockets and send any preamble, in pieces, with or without
+// bytes after it, or nothing. Clients with a valid preamble are admitted, and bytes after it stay
+// unread; each other client is refused once, and none is left over.
 
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/acceptor.hpp>
@@ -27,7 +27,7 @@ namespace fc = farcall;
 namespace tcp = fc::tcp;
 using fc::fuzz::require;
 
-/// At a name that the system has made.
+/// Returns a listener at an address that the kernel has chosen.
 fc::unique_fd listener(sockaddr_un& at, socklen_t& size) {
   fc::unique_fd made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   require(made.get() >= 0);
@@ -39,7 +39,7 @@ fc::unique_fd listener(sockaddr_un& at, socklen_t& size) {
   return made;
 }
 
-/// Once for all inputs: it is as it was behind each.
+/// Created once for all inputs: each input leaves it in its initial state.
 class port {
  public:
   static port& one() {
@@ -57,7 +57,7 @@ class port {
 
   std::vector<std::pair<fc::unique_fd, tcp::preamble>> taken;
   std::size_t refused = 0;
-  bool refuses = false; ///< whoever decides about connections does
+  bool refuses = false; ///< decision of the callback that admits connections
 
  private:
   port() {
@@ -73,7 +73,7 @@ class port {
                const std::string& /*why*/) { ++refused; });
   }
 
-  tcp::reactor loop_;
+  fc::event_loop loop_;
   sockaddr_un at_{};
   socklen_t size_ = 0;
   std::shared_ptr<tcp::acceptor> acceptor_;
@@ -85,7 +85,7 @@ struct visitor {
 
   void send(std::span<const std::byte> bytes) {
     if (!socket || bytes.empty()) return;
-    // Nobody takes it any more where that is refused.
+    // Fails if the acceptor has refused the connection.
     if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
         static_cast<ssize_t>(bytes.size())) {
       sent.insert(sent.end(), bytes.begin(), bytes.end());
@@ -93,7 +93,7 @@ struct visitor {
   }
 };
 
-/// Right, or with a byte changed.
+/// Sends a valid preamble, or one with a changed bit.
 void send_preamble(visitor& v, std::size_t number, fc::fuzz::script& from) {
   tcp::preamble first;
   first.kind = static_cast<tcp::connection_kind>(1 + from.byte() % 6);
@@ -110,7 +110,8 @@ void send_preamble(visitor& v, std::size_t number, fc::fuzz::script& from) {
   v.send(std::span(bytes).subspan(part));
 }
 
-/// That connection is one of those, and what lies in it is the rest of what was sent.
+/// True if the connection is this visitor's, and its unread bytes are exactly the visitor's bytes
+/// after the preamble.
 bool is_taken_from(const visitor& v, fc::unique_fd& socket, const tcp::preamble& first) {
   if (v.sent.size() < sizeof first || std::memcmp(v.sent.data(), &first, sizeof first) != 0)
     return false;
@@ -124,7 +125,7 @@ bool is_taken_from(const visitor& v, fc::unique_fd& socket, const tcp::preamble&
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::size_t most_visitors = 8;
+  constexpr std::size_t max_visitors = 8;
   fc::fuzz::script from(data, size);
   port& p = port::one();
   p.refuses = false;
@@ -138,7 +139,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   while (!from.is_over()) {
     switch (from.byte() % 8) {
     case 0:
-      if (visitors.size() < most_visitors) visitors.push_back({p.connect(), {}});
+      if (visitors.size() < max_visitors) visitors.push_back({p.connect(), {}});
       break;
     case 1:
       some_visitor().send(from.bytes(from.byte() % 64));
@@ -162,7 +163,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       p.turn(fc::clock::now());
     }
   }
-  // Whoever waits is let in, is read, and has no more time.
+  // Clients in the queue are admitted and read; then their time is over.
   p.turn(fc::clock::now());
   p.turn(fc::time_point::max());
   require(p.acceptor().unproved() == 0);

@@ -1,6 +1,6 @@
-// What a peer can send on a connection for copies: requests to put and get memory that is shared or
-// not, whole or in pieces, while it takes the replies or does not. Nothing but shared memory is
-// read or written, and a peer that keeps to the protocol gets what it asked for.
+// A peer sends requests on a connection for copies: puts and gets of shared and other memory, whole
+// or in pieces, while it takes the replies or not. Only shared memory is read and written, and a
+// peer that follows the protocol gets the right replies.
 
 #include <farcall/transport/tcp/bulk.hpp>
 #include <fuzz/memory_stream.hpp>
@@ -21,7 +21,7 @@ namespace fc = farcall;
 namespace tcp = fc::tcp;
 using fc::fuzz::require;
 
-/// Two windows of memory, and what lies around them.
+/// Two windows of memory, and the memory around them.
 class shared_memory {
  public:
   static constexpr std::size_t bytes = 512;
@@ -45,7 +45,7 @@ class shared_memory {
   std::array<std::byte, bytes> memory_;
 };
 
-/// What should come of the bytes that the peer has sent.
+/// Expected result of the bytes that the peer has sent.
 struct outcome {
   shared_memory memory;
   std::vector<std::byte> replies;
@@ -94,7 +94,7 @@ void send_request(fc::fuzz::other_side& peer, const shared_memory& memory, fc::f
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static tcp::reactor loop;
+  static fc::event_loop loop;
   fc::fuzz::script from(data, size);
   const auto memory = std::make_unique<shared_memory>();
   const auto peer = std::make_shared<fc::fuzz::other_side>();
@@ -120,16 +120,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       loop.turn(fc::clock::now());
     }
   }
-  // Everything goes on to its end.
+  // All transfers run to their end.
   peer->space = std::size_t{1} << 20;
   peer->has_ended = true;
   while (peer.use_count() != 1)
     loop.turn(fc::clock::now());
   const outcome expected(peer->sent, *memory);
   require(*memory == expected.memory);
-  require(peer->heard.size() == first.size() + expected.replies.size());
-  require(std::equal(first.begin(), first.end(), peer->heard.begin()));
+  require(peer->received.size() == first.size() + expected.replies.size());
+  require(std::equal(first.begin(), first.end(), peer->received.begin()));
   require(std::equal(expected.replies.begin(), expected.replies.end(),
-                     peer->heard.begin() + static_cast<std::ptrdiff_t>(first.size())));
+                     peer->received.begin() + static_cast<std::ptrdiff_t>(first.size())));
   return 0;
 }

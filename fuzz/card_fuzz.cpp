@@ -1,5 +1,5 @@
-// Reads a node's card from arbitrary bytes: a card or an error, and a card that was read can be
-// passed on.
+// Reads a node's card from arbitrary bytes: gives a card or an error, and a card that was read can
+// be encoded again.
 
 #include <farcall/base/error.hpp>
 #include <farcall/transport/card.hpp>
@@ -12,7 +12,7 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Memory of its own, so that AddressSanitizer sees the first byte too many.
+  // A separate allocation, so that AddressSanitizer detects reads past the end.
   const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(data),
                                      reinterpret_cast<const std::byte*>(data) + size);
   try {

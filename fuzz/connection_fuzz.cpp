@@ -1,7 +1,6 @@
-// A lane over a connection: bytes that come in pieces of any length, while its user polls, reads,
-// sends and closes, the connection takes what it is sent or does not, and ends or breaks off. What
-// the user reads lies in the ring as it came, and what it has committed goes out whole and in
-// order.
+// A lane over a connection: bytes arrive in pieces of any length, while the user polls, reads,
+// sends and closes, and the connection blocks, ends or breaks. The user reads the bytes that were
+// sent, and committed records are sent whole and in order.
 
 #include <farcall/transport/tcp/lane.hpp>
 #include <fuzz/memory_stream.hpp>
@@ -20,12 +19,13 @@ namespace {
 namespace fc = farcall;
 using fc::fuzz::require;
 
-constexpr std::uint32_t ring = fc::smallest_ring;
+constexpr std::uint32_t ring = fc::min_ring;
 
 class lane_user {
  public:
-  lane_user(fc::tcp::reactor& loop, fc::lane_role role) : loop_(&loop) {
-    lane_ = std::make_shared<fc::tcp::stream_endpoint>(loop, ring, wakes_, role);
+  lane_user(fc::event_loop& loop, fc::lane_role role) : loop_(&loop) {
+    lane_ = std::make_shared<fc::tcp::stream_endpoint>(
+        loop, fc::counted_ptr(new fc::tcp::deferral_sweep(loop, [] {})), ring, wakes_, role);
     lane_->fill(end_);
   }
 
@@ -82,10 +82,10 @@ class lane_user {
   }
 
   void finish() {
-    // Whatever is still to come, nothing of it stays behind.
+    // Discards everything that is still to come.
     lane_->cut();
     loop_->turn(fc::time_point::max());
-    check_heard();
+    check_received();
     const std::weak_ptr<fc::tcp::stream_endpoint> gone = lane_;
     lane_.reset();
     loop_->turn(fc::time_point::max());
@@ -93,7 +93,7 @@ class lane_user {
   }
 
  private:
-  /// Less likely, as not much is to be seen behind it.
+  /// Ends in some way. Unlikely, since little is tested after an end.
   void end(std::uint8_t how) {
     switch (how % 16) {
     case 0:
@@ -134,7 +134,7 @@ class lane_user {
     peer_->send(record);
   }
 
-  /// To the end of the ring, or nearly.
+  /// Sends a pad to the end of the ring, or nearly.
   void send_pad(fc::fuzz::script& from) {
     const std::size_t left = ring - peer_->sent.size() % ring;
     const auto bytes = static_cast<std::uint32_t>(left - from.byte() / 250U);
@@ -155,7 +155,7 @@ class lane_user {
     }
     require(record.kind > fc::record_kind::pad && record.bytes >= sizeof(fc::record_header));
     require(record.data >= end_.in.base && record.data + record.bytes <= end_.in.base + ring);
-    // A position in the stream is one in the ring.
+    // Positions in the stream and in the ring are equal.
     require(end_.in.tail + record.bytes <= peer_->read);
     require(std::memcmp(record.data, peer_->sent.data() + end_.in.tail, record.bytes) == 0);
     fc::release(end_.in, record);
@@ -180,43 +180,45 @@ class lane_user {
     fc::commit(end_.out, record, bytes, fc::record_kind::request);
   }
 
-  /// Everything that was committed, as far as it has gone out; nobody looks at what lies between.
-  void check_heard() const {
-    const std::vector<std::byte>& heard = peer_->heard;
-    const std::size_t beginning = std::min(heard.size(), first_.size());
-    require(std::equal(heard.begin(), heard.begin() + static_cast<std::ptrdiff_t>(beginning),
+  /// Checks that committed records were sent as far as the bytes have gone; padding may hold
+  /// anything.
+  void check_received() const {
+    const std::vector<std::byte>& received = peer_->received;
+    const std::size_t beginning = std::min(received.size(), first_.size());
+    require(std::equal(received.begin(), received.begin() + static_cast<std::ptrdiff_t>(beginning),
                        first_.begin()));
     std::size_t at = 0;
-    while (at + 16 <= committed_.size() && first_.size() + at + 4 <= heard.size()) {
+    while (at + 16 <= committed_.size() && first_.size() + at + 4 <= received.size()) {
       std::uint32_t word = 0;
-      std::memcpy(&word, heard.data() + first_.size() + at, sizeof word);
+      std::memcpy(&word, received.data() + first_.size() + at, sizeof word);
       const std::size_t bytes = fc::commit_bytes(word);
       if (fc::commit_kind(word) != fc::record_kind::pad) {
         if (at + bytes > committed_.size()) break;
-        const std::size_t there = std::min(bytes, heard.size() - first_.size() - at);
-        require(std::memcmp(heard.data() + first_.size() + at, committed_.data() + at, there) == 0);
+        const std::size_t there = std::min(bytes, received.size() - first_.size() - at);
+        require(std::memcmp(received.data() + first_.size() + at, committed_.data() + at, there) ==
+                0);
       }
       at += (bytes + 15) & ~std::size_t{15};
       require(bytes != 0);
     }
   }
 
-  fc::tcp::reactor* loop_;
+  fc::event_loop* loop_;
   fc::doorbell wakes_;
   std::shared_ptr<fc::fuzz::other_side> peer_ = std::make_shared<fc::fuzz::other_side>();
   std::shared_ptr<fc::tcp::stream_endpoint> lane_;
   fc::endpoint end_;
   std::vector<std::byte> first_;
-  std::vector<std::byte> committed_; ///< by position; zeros where there is no record
+  std::vector<std::byte> committed_; ///< by position; zeros outside records
   bool is_attached_ = false;
-  bool is_done_ = false; ///< the user reads and commits no more
-  bool is_over_ = false; ///< there is nothing more to read
+  bool is_done_ = false; ///< the user neither reads nor commits any more
+  bool is_over_ = false; ///< there are no more bytes to read
 };
 
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static fc::tcp::reactor loop;
+  static fc::event_loop loop;
   fc::fuzz::script from(data, size);
   const std::uint8_t how = from.byte();
   lane_user user(loop, how % 2 == 0 ? fc::lane_role::opener : fc::lane_role::acceptor);

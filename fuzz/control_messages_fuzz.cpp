@@ -1,6 +1,6 @@
-// Reads arbitrary bytes as any message of the control sockets, and as what connections between
-// nodes need to know: a message or an error, and a message that was read can be passed on. The
-// first byte of the input chooses the message.
+// Decodes arbitrary bytes as any message of the control sockets, and as the data that connections
+// between nodes need: gives a message or an error, and a decoded message can be encoded again. The
+// first byte of the input selects the message.
 
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
@@ -30,27 +30,27 @@ bool are_equal(const std::vector<std::byte>& a, bytes b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-/// What says nothing in two ways gives the bytes back.
+/// Messages with a single encoding: encoding gives the same bytes again.
 template <class Message>
 void try_exact(bytes body) {
   require(are_equal(Message::decode(body).encode(), body));
 }
 
-/// Of what can be said in several ways one is kept.
+/// Messages with several encodings: decoding and encoding twice gives the same as once.
 template <class Message>
 void try_settled(bytes body) {
   const std::vector<std::byte> once = Message::decode(body).encode();
   require(are_equal(Message::decode(once).encode(), once));
 }
 
-/// For people: any bytes, of which a text is made.
+/// Messages with texts for people, which may hold any bytes: decoding makes them valid text.
 template <class Message, std::string Message::* Text>
 void try_text(bytes body) {
   const Message m = Message::decode(body);
   const std::string& text = m.*Text;
   require(fc::valid_text(text, fc::line_ends::kept) == text);
   const Message again = Message::decode(m.encode());
-  require(text.size() > fc::byte_reader::longest_text || again.*Text == text);
+  require(text.size() > fc::byte_reader::max_text || again.*Text == text);
 }
 
 void try_hello(bytes body) {
@@ -67,7 +67,7 @@ void try_memory(bytes body) {
 
 void try_output(bytes body) {
   const auto m = messages::output::decode(body);
-  // They lie in the body.
+  // The bytes are a view into the body.
   const auto* const begin = reinterpret_cast<const char*>(body.data());
   require(m.bytes.empty() ||
           (m.bytes.data() >= begin && m.bytes.data() + m.bytes.size() == begin + body.size()));
@@ -93,7 +93,7 @@ void try_addresses(const std::vector<fc::tcp::node_address>& addresses) {
   try {
     const auto leading = fc::tcp::addresses_from("a network", addresses);
     require(leading.size() <= addresses.size());
-    // Each leads where its text does.
+    // The text of an address leads to the same address.
     for (const fc::tcp::socket_address& a : leading) {
       const fc::tcp::node_address same{a.text(), ""};
       require(fc::tcp::addresses_from("", {&same, 1}).front() == a);
@@ -115,7 +115,7 @@ void try_card_addresses(bytes body) {
   fc::card peer;
   peer.transports.emplace("tcp", std::vector<std::byte>(body.begin(), body.end()));
   const auto told = fc::tcp::node_addresses::of(peer);
-  // A node without any has no bytes.
+  // A node without addresses has no bytes.
   if (!body.empty()) require(are_equal(told.encode(), body));
   try_addresses(told.addresses);
 }
@@ -175,7 +175,7 @@ constexpr std::array tries{
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  // Memory of its own, so that AddressSanitizer sees the first byte too many.
+  // A separate allocation, so that AddressSanitizer detects reads past the end.
   const std::vector<std::byte> body(reinterpret_cast<const std::byte*>(data) + 1,
                                     reinterpret_cast<const std::byte*>(data) + size);
   try {

@@ -1,4 +1,4 @@
-// Reads arbitrary bytes as the counters of another process: counts or an error.
+// Reads arbitrary bytes as the counters of another process: gives counts or an error.
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/unique_fd.hpp>
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const counter_reader reader(file.get());
     const process_counters counts = reader.read();
     require(reader.running().size() == counts.workers.size());
-    // A block takes a line of the file.
+    // Each block takes a cache line of the file, so the file bounds their number.
     require(counts.callers.size() + counts.servers.size() + counts.workers.size() +
                 counts.threads.size() + counts.peers.size() <=
             size / line_bytes);

@@ -1,4 +1,4 @@
-// Reads arbitrary bytes as a program: functions of it, or none.
+// Reads arbitrary bytes as a program: finds functions, or none.
 
 #include <farcall/base/unique_fd.hpp>
 
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   elf_file read(file.get());
   for (std::uint64_t offset = 0; offset < size; offset += 16) {
     const auto address = read.address_of(offset);
-    require(read.function_at(address.value_or(offset)).size() <= elf_file::longest_name);
+    require(read.function_at(address.value_or(offset)).size() <= elf_file::max_name);
   }
   require(read.build_id().size() <= 2 * size && read.debug_link().size() <= size);
   elf_file other(-1);

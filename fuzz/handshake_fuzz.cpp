@@ -1,12 +1,13 @@
-// What comes first on a connection, at either end: preambles and admissions, nonces, proofs and
-// connect requests, right and wrong ones, in pieces of any length. Whoever has not proved to belong
-// to the job does not get in, whoever has does, each is told once, and what follows is not read.
+// The handshake of a connection, at either end: preambles and admissions, nonces, proofs and
+// connect requests, right and wrong ones, in pieces of any length. Only a peer that proves to
+// belong to the job is admitted, each peer gets one decision, and bytes after the handshake stay
+// unread.
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/event_loop.hpp>
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/node_proof.hpp>
-#include <farcall/transport/tcp/reactor.hpp>
 #include <fuzz/memory_stream.hpp>
 #include <fuzz/support.hpp>
 
@@ -30,7 +31,7 @@ using fc::fuzz::require;
 
 constexpr fc::node_id self = 3;
 
-/// Of a job whose key everybody may know.
+/// Returns the credentials of a job whose key is fixed.
 std::shared_ptr<const tcp::job_credentials> credentials_of(bool is_encrypted) {
   auto made = std::make_shared<tcp::job_credentials>();
   made->name.fill(std::byte{1});
@@ -44,7 +45,7 @@ const std::shared_ptr<const tcp::job_credentials>& plain() {
   static const auto one = credentials_of(false);
   return one;
 }
-/// TLS is not what is looked at: its bytes come as they are.
+/// TLS itself is not tested: streams pass its bytes through.
 const tcp::connection_security& encrypted() {
   static const tcp::connection_security one{credentials_of(true), credentials_of(true)->identity()};
   return one;
@@ -63,7 +64,7 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-/// One who connects to a node or is connected to, and how it ends.
+/// A handshake in either direction, and its result.
 class meeting {
  public:
   meeting() = default;
@@ -74,7 +75,7 @@ class meeting {
   void run(fc::fuzz::script& from) {
     while (!from.is_over())
       do_one(from);
-    // It is read, what has come, and then the time is over.
+    // Handle the bytes that have arrived; then let the deadline pass.
     if (!is_decided_) loop().turn(fc::clock::now());
     loop().turn(fc::time_point::max());
     require(is_decided_);
@@ -82,13 +83,13 @@ class meeting {
   }
 
  protected:
-  static tcp::reactor& loop() {
-    static tcp::reactor one;
+  static fc::event_loop& loop() {
+    static fc::event_loop one;
     return one;
   }
   static fc::time_point deadline() { return fc::clock::now() + std::chrono::hours(1); }
 
-  /// Called at the end.
+  /// Returns the callback for the result.
   auto told() {
     return [this](std::unique_ptr<tcp::stream> s, const tcp::connect_request& request,
                   const std::string& /*why*/) {
@@ -99,12 +100,12 @@ class meeting {
     };
   }
 
-  /// The other side sends what it would be right to send now, or nearly.
+  /// The peer sends the right next message, or nearly so.
   virtual void send_right(fc::fuzz::script& from) = 0;
   virtual void give_up() {}
   virtual void check() = 0;
 
-  /// As it is, or with a byte changed.
+  /// Sends bytes unchanged, or with one byte changed.
   void send(std::span<const std::byte> bytes, fc::fuzz::script& from) {
     std::vector<std::byte> sent(bytes.begin(), bytes.end());
     const std::uint8_t change = from.byte();
@@ -161,7 +162,7 @@ class meeting {
   }
 };
 
-/// We take in a connection.
+/// A handshake of an incoming connection.
 class arriving final : public meeting {
  public:
   arriving(bool is_encrypted, std::size_t space)
@@ -174,7 +175,7 @@ class arriving final : public meeting {
 
  private:
   void send_right(fc::fuzz::script& from) override {
-    // First the nonce, of which any will do.
+    // First the nonce; any value is valid.
     if (!is_encrypted_ && peer_->sent.size() < sizeof(tcp::nonce)) {
       const std::vector<std::byte> rest(sizeof(tcp::nonce) - peer_->sent.size(), std::byte{7});
       send(rest, from);
@@ -196,14 +197,14 @@ class arriving final : public meeting {
     tcp::challenge c;
     if (is_encrypted_) return c;
     if (const auto nonce = at<tcp::nonce>(peer_->sent, 0)) c.opener = *nonce;
-    if (const auto reply = at<tcp::acceptor_reply>(peer_->heard, 0)) c.acceptor = reply->fresh;
+    if (const auto reply = at<tcp::acceptor_reply>(peer_->received, 0)) c.acceptor = reply->fresh;
     return c;
   }
 
   void check() override {
-    if (!peer_->heard.empty()) {
-      const auto reply = at<tcp::acceptor_reply>(peer_->heard, 0);
-      require(!is_encrypted_ && (!reply || peer_->heard.size() == sizeof *reply));
+    if (!peer_->received.empty()) {
+      const auto reply = at<tcp::acceptor_reply>(peer_->received, 0);
+      require(!is_encrypted_ && (!reply || peer_->received.size() == sizeof *reply));
       if (reply)
         require(tcp::is_reply_of(self, *reply, challenge().opener, *security_.credentials));
     }
@@ -221,7 +222,7 @@ class arriving final : public meeting {
   tcp::refusal refuse_;
 };
 
-/// We have dialled.
+/// A handshake of an outgoing connection.
 class dialling final : public meeting {
  public:
   explicit dialling(std::size_t space) {
@@ -232,7 +233,7 @@ class dialling final : public meeting {
     try {
       proof_.emplace(std::make_unique<fc::fuzz::memory_stream>(peer_), plain(), wanted_);
       loop().add(proof_->connection().fd(), EPOLLIN,
-                 std::make_shared<tcp::function_handler>([this] { advance(); }));
+                 std::make_shared<fc::function_handler>([this] { advance(); }));
     } catch (const fc::error&) {
       is_decided_ = true;
     }
@@ -257,17 +258,17 @@ class dialling final : public meeting {
   }
 
   void send_right(fc::fuzz::script& from) override {
-    const auto nonce = at<tcp::nonce>(peer_->heard, 0);
+    const auto nonce = at<tcp::nonce>(peer_->received, 0);
     if (!nonce) return;
     const fc::node_id who = from.byte() < 0xf0 ? wanted_.to : from.byte();
     send(bytes_of(tcp::reply_to(*nonce, who, *plain())), from);
   }
 
   void check() override {
-    require(peer_->heard.size() <= sizeof(tcp::nonce));
+    require(peer_->received.size() <= sizeof(tcp::nonce));
     require(peer_->read <= sizeof(tcp::acceptor_reply));
     if (!stands_) return;
-    const auto nonce = at<tcp::nonce>(peer_->heard, 0);
+    const auto nonce = at<tcp::nonce>(peer_->received, 0);
     const auto reply = at<tcp::acceptor_reply>(peer_->sent, 0);
     require(nonce && reply && peer_->read == sizeof *reply);
     require(tcp::is_reply_of(wanted_.to, *reply, *nonce, *plain()));
@@ -305,7 +306,7 @@ void read_admission(std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fc::fuzz::script from(data, size);
   const std::uint8_t how = from.byte();
-  // What goes first is let through whole, but for a connection that is broken already.
+  // The first message is accepted whole, unless the connection is already broken.
   const std::size_t space = how >= 0xf0 ? how - 0xf0 : 4096;
   switch (how % 4) {
   case 0: {

@@ -1,5 +1,5 @@
-// The names of a peer's callables, and ours, from arbitrary bytes. A match is a row of the peer
-// with the very same name and signature, and never one of several.
+// Matches the names of a peer's callables with ours, both from arbitrary bytes. A match is a row
+// with exactly the same name and signature, which occurs once.
 
 #include <farcall/base/error.hpp>
 #include <farcall/call/entry.hpp>
@@ -30,7 +30,7 @@ struct release_memory {
   }
 };
 
-/// How often a row occurs among those that are entries.
+/// Returns how often a row occurs among the entries of a table.
 auto occurrences(const name_list& table, const name_list::value_type& row) {
   return std::count(table.begin() + farcall::function_registry::first_index, table.end(), row);
 }
@@ -44,7 +44,7 @@ void check(const name_list& own, const name_list& peer) {
       require(match == 0);
       continue;
     }
-    // A lambda that the compiler numbered by file may be another one in the other program.
+    // A lambda that the compiler has numbered by file may be another one in the other program.
     const bool numbered = own[row].first.find("$_") != std::string::npos;
     const bool unique =
         !peer.empty() && occurrences(own, own[row]) == 1 && occurrences(peer, own[row]) == 1;
@@ -58,7 +58,7 @@ void check(const name_list& own, const name_list& peer) {
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Aligned as a message is, and exactly as long.
+  // Aligned like a message, and exactly as long.
   const std::unique_ptr<std::byte[], release_memory> bytes(
       new (std::align_val_t{farcall::body_alignment}) std::byte[size]);
   if (size != 0) std::memcpy(bytes.get(), data, size);
@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     farcall::reader r(bytes.get(), size);
     const auto peer = r.read<name_list>();
     const auto own = r.read<name_list>();
-    // The search below is quadratic.
+    // Limited, since the search below is quadratic.
     if (own.size() > 100 || peer.size() > 100) return 0;
     check(own, peer);
     check(peer, own);

@@ -19,23 +19,23 @@
 
 namespace farcall::fuzz {
 
-/// The other side of a connection in memory.
+/// The peer's side of a connection in memory.
 struct other_side {
-  std::vector<std::byte> sent;              ///< by it, ever
-  std::size_t read = 0;                     ///< of that, by the side that is fuzzed
-  std::vector<std::byte> heard;             ///< from that side, ever
-  std::size_t space = std::size_t{1} << 20; ///< for what it hears
-  bool has_ended = false;                   ///< it sends no more
+  std::vector<std::byte> sent;              ///< all bytes that the peer has sent
+  std::size_t read = 0;                     ///< bytes of `sent` that the fuzzed side has read
+  std::vector<std::byte> received;          ///< all bytes received from the fuzzed side
+  std::size_t space = std::size_t{1} << 20; ///< bytes that the peer still accepts
+  bool has_ended = false;                   ///< the peer has closed its sending side
   bool has_broken_off = false;
-  bool was_finished = false; ///< the side that is fuzzed sends no more
+  bool was_finished = false; ///< the fuzzed side has closed its sending side
 
   void send(std::span<const std::byte> bytes) {
     if (!has_ended) sent.insert(sent.end(), bytes.begin(), bytes.end());
   }
 };
 
-/// A connection to another side in this thread. Reactors always find it ready: making what they
-/// would have to wait for costs more than all else.
+/// A connection to a peer simulated in this thread. Its descriptor is always ready, since making
+/// it wait for events costs more than the rest of a test.
 class memory_stream final : public tcp::stream {
  public:
   explicit memory_stream(std::shared_ptr<other_side> to)
@@ -60,7 +60,7 @@ class memory_stream final : public tcp::stream {
     for (const iovec& part : parts) {
       const std::size_t bytes = std::min(to_->space, part.iov_len);
       const auto* const from = static_cast<const std::byte*>(part.iov_base);
-      to_->heard.insert(to_->heard.end(), from, from + bytes);
+      to_->received.insert(to_->received.end(), from, from + bytes);
       to_->space -= bytes;
       put += bytes;
     }
@@ -75,7 +75,7 @@ class memory_stream final : public tcp::stream {
   bool is_established() const noexcept override { return true; }
 
  private:
-  /// A number of its own for the one descriptor that is always ready.
+  /// Returns a duplicate of the shared descriptor, which is always ready.
   static int always_ready() {
     static const int one = ::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
     const int number = ::fcntl(one, F_DUPFD_CLOEXEC, 0);

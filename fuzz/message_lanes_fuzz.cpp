@@ -1,6 +1,6 @@
-// What peers can send over a network of messages (UCX, MPI): headers of any kind, with the job's
-// key or without, bytes of lanes in any order, while their users open, read, send and close, and
-// the network sends at once, later, or not at all.
+// Peers send over a network of messages (UCX, MPI): headers of any kind, with or without the job's
+// key, and bytes of lanes in any order, while users open, read, send and close, and the network
+// sends at once, later, or never.
 
 #include <farcall/base/error.hpp>
 #include <farcall/transport/card.hpp>
@@ -24,9 +24,9 @@ using fc::fuzz::script;
 namespace {
 
 constexpr std::size_t nodes = 4;
-constexpr std::uint32_t ring = fc::smallest_ring;
+constexpr std::uint32_t ring = fc::min_ring;
 
-/// Takes what is sent, as it is told to.
+/// A network whose sends succeed, wait or fail, as the input selects.
 class network final : public fc::message_link {
  public:
   network() : message_link(512) {}
@@ -34,7 +34,7 @@ class network final : public fc::message_link {
   outcome send(fc::message_lane& from, const fc::lane_header& /*header*/,
                std::span<const std::byte> bytes) noexcept override {
     for (const std::byte b : bytes)
-      sum_ += std::to_integer<unsigned>(b); // AddressSanitizer looks whether they are there
+      sum_ += std::to_integer<unsigned>(b); // lets AddressSanitizer check the bytes
     if (next == outcome::under_way) sending_.push_back(&from);
     return next;
   }
@@ -45,9 +45,9 @@ class network final : public fc::message_link {
   }
   unsigned poll() noexcept override { return 0; }
   void arm() noexcept override {}
-  void look_again() noexcept override {}
+  void poll_again() noexcept override {}
 
-  /// What was under way has gone, or has not. With the lock.
+  /// Completes the pending sends, as sent or failed. Call it with the lock.
   void end_sending(bool is_good) noexcept {
     for (fc::message_lane* const l : std::exchange(sending_, {}))
       l->was_sent(is_good);
@@ -133,8 +133,7 @@ class node final : public fc::message_transport {
   std::array<known, nodes> peers_;
 };
 
-/// A message with the fields that a peer of the job would give it, but for those that the input
-/// changes.
+/// Sends a message like a peer of the job, except for the fields that the input changes.
 void send_message(node& to, script& from) {
   const auto kind = static_cast<fc::lane_message>(from.byte() % 6 + 1);
   const std::uint8_t how = from.byte();

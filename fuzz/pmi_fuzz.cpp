@@ -1,5 +1,5 @@
-// Speaks PMI to a process manager that says arbitrary bytes, whatever it is asked, and closes: a
-// value or an error, at once.
+// Speaks PMI to a process manager that sends arbitrary bytes to any request, and closes: gives a
+// value or an error, without waiting.
 
 #include <farcall/base/error.hpp>
 #include <farcall/job/pmi_manager.hpp>
@@ -18,7 +18,7 @@ namespace fc = farcall;
 namespace {
 
 void send_all(const fc::unique_fd& to, std::string_view bytes) {
-  // All of it fits into a socket.
+  // The socket's buffer holds all of it.
   if (::send(to.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) < 0 && !bytes.empty())
     std::abort();
 }
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
   fc::unique_fd ours(ends[0]);
   const fc::unique_fd theirs(ends[1]);
-  // Half of them come further than the beginning.
+  // Half of the inputs pass the handshake.
   if (data[0] % 2 != 0) {
     send_all(theirs, "cmd=response_to_init rc=0\ncmd=maxes keylen_max=64 vallen_max=1024\n"
                      "cmd=my_kvsname kvsname=k\n");

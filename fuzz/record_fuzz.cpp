@@ -1,8 +1,8 @@
-// A ring whose other side writes whatever it likes: at any time, anywhere in the ring, and into the
-// counter. Records that are found lie inside the ring, reservations too, and peek() comes back.
+// A ring whose other side writes anything at any time, anywhere into the ring and into the counter.
+// Records and reservations are inside the ring, and peek() returns.
 //
-// The input is a program: one byte chooses where the ring starts and what it holds at first, then
-// each step is one byte for what to do and eight for its argument.
+// The input is a program: one byte selects the start position and the initial content of the ring;
+// then each step is one byte for the operation and eight for its argument.
 
 #include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/ring.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace farcall;
 
-constexpr std::uint64_t size = smallest_ring;
+constexpr std::uint64_t size = min_ring;
 
 void require(bool condition) {
   if (!condition) std::abort();
@@ -41,7 +41,7 @@ class steps {
 };
 
 struct hostile_ring {
-  // Exactly as long as the ring, so that AddressSanitizer sees the first byte too many.
+  // Exactly as long as the ring, so that AddressSanitizer detects accesses past the end.
   line_aligned_memory memory = make_line_aligned(size);
   std::atomic<std::uint64_t> consumed{0};
   outbox out;
@@ -74,7 +74,7 @@ struct hostile_ring {
     const std::uint64_t before = in.tail;
     const record_view record = peek(in);
     require(in.tail % record_alignment == 0 && in.tail - before < size);
-    // A peer may say that its connection is lost: there is nothing to read, now or later.
+    // A peer may report that its connection is lost: there is nothing to read, now or later.
     if (!record || record.kind == record_kind::corrupt || record.kind == record_kind::lost) return;
     require(record.kind > record_kind::pad);
     require(record.bytes >= sizeof(record_header) && record.bytes <= record_limit(size));
@@ -82,7 +82,7 @@ struct hostile_ring {
     std::byte sum{};
     for (std::uint32_t i = 0; i < record.bytes; ++i)
       sum ^= record.data[i];
-    // Whatever the peer writes now, what was checked stays so.
+    // Validated values must stay valid, whatever the peer writes now.
     scribble(in.tail, commit_word(0xFFFFFF, static_cast<record_kind>(sum)));
     release(in, record);
     require(in.tail > before || in.tail < size);
@@ -95,7 +95,7 @@ struct hostile_ring {
     if (record == nullptr) return;
     require(record >= memory.get() && record + bytes <= memory.get() + size);
     std::memset(record + 4, 0x02, bytes - 4);
-    if (bytes % 3 == 0) return; // given up
+    if (bytes % 3 == 0) return; // abandon the reservation
     commit(out, record, bytes, record_kind::request);
     require(out.limit - out.head <= size);
   }
@@ -129,7 +129,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
       ring.scribble(ring.in.tail, static_cast<std::uint32_t>(argument));
       break;
     case 5: {
-      // The whole ring, with a pattern.
+      // Fill the whole ring with a pattern.
       for (std::uint64_t at = 0; at < size; at += record_alignment) {
         ring.scribble(at, static_cast<std::uint32_t>(argument + at * (argument >> 32)));
       }

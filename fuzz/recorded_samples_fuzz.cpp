@@ -1,5 +1,5 @@
-// Reads arbitrary bytes as what samplers of servers tell `farcall prof`, part by part: samples in
-// which everything refers to something, or an error.
+// Reads arbitrary bytes as the parts that servers' samplers send to `farcall prof`: gives samples
+// whose references are all valid, or an error.
 
 #include "../tools/profile/call_tree.hpp"
 #include "../tools/profile/check.hpp"
@@ -20,12 +20,12 @@ using namespace farcall;
 using namespace farcall::tool;
 
 struct told_by_sampler {
-  std::vector<server_sampler::recorded_part> parts; ///< the last one with all threads
-  std::vector<symbol> symbols;                      ///< of any place
+  std::vector<server_sampler::recorded_part> parts; ///< the last part has all threads
+  std::vector<symbol> symbols;                      ///< for any places
 };
 
 told_by_sampler read(const std::uint8_t* data, std::size_t size) {
-  // Aligned as messages are.
+  // Aligned like messages.
   std::vector<std::byte> bytes(size + body_alignment);
   const auto at = reinterpret_cast<std::uintptr_t>(bytes.data()) % body_alignment;
   std::byte* const aligned = bytes.data() + (body_alignment - at) % body_alignment;
@@ -34,7 +34,7 @@ told_by_sampler read(const std::uint8_t* data, std::size_t size) {
   told_by_sampler told;
   told.parts = r.read<std::vector<server_sampler::recorded_part>>();
   told.symbols = r.read<std::vector<symbol>>();
-  // Such places are shown by their addresses.
+  // Places without frames are shown by their addresses.
   std::erase_if(told.symbols, [](const symbol& s) { return s.frames.empty(); });
   return told;
 }
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                 }};
   profile seen;
   add_samples(all, names, 0, [](std::size_t, std::size_t) {}, seen);
-  // Throws where something refers to what is not there.
+  // Throws if a reference is invalid.
   check(seen);
   (void)make_call_tree(seen, {});
   return 0;

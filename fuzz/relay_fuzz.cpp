@@ -1,6 +1,6 @@
-// What either side of a relay can send it, host and server: frames of any kind and length, whole or
-// in pieces, while the near side talks, reads and leaves, and what a target prints is under way.
-// What comes out at an end is what went in at the other one, in order, and the relay ends once.
+// A relay gets frames of any kind and length from either side, host and server, whole or in pieces,
+// while the near side talks, reads and closes, and a target's output is in transit. Each end
+// receives the frames of the other one in order, and the relay ends once.
 
 #include <farcall/base/error.hpp>
 #include <farcall/transport/control_messages.hpp>
@@ -35,13 +35,13 @@ struct message {
   fc::control kind{};
   std::vector<std::byte> body;
   bool operator==(const message& other) const {
-    // Not byte by byte, which the fuzzer would look at.
+    // memcmp, since the fuzzer would instrument comparisons of single bytes.
     return kind == other.kind && body.size() == other.body.size() &&
            (body.empty() || std::memcmp(body.data(), other.body.data(), body.size()) == 0);
   }
 };
 
-constexpr std::size_t largest_body = std::size_t{64} << 10;
+constexpr std::size_t max_body = std::size_t{64} << 10;
 
 std::vector<std::byte> frame(std::uint32_t kind, std::span<const std::byte> body) {
   const fc::frame_header header{static_cast<std::uint32_t>(body.size()), kind};
@@ -51,13 +51,13 @@ std::vector<std::byte> frame(std::uint32_t kind, std::span<const std::byte> body
   return made;
 }
 
-/// The whole frames among the bytes, heartbeats left out, up to an impossible one.
+/// Returns the complete frames in the bytes, without heartbeats, up to the first invalid one.
 std::vector<message> frames_of(std::span<const std::byte> bytes) {
   std::vector<message> all;
   fc::frame_header header;
   while (bytes.size() >= sizeof header) {
     std::memcpy(&header, bytes.data(), sizeof header);
-    if (header.bytes > largest_body || bytes.size() - sizeof header < header.bytes) break;
+    if (header.bytes > max_body || bytes.size() - sizeof header < header.bytes) break;
     const auto body = bytes.subspan(sizeof header, header.bytes);
     bytes = bytes.subspan(sizeof header + header.bytes);
     if (header.kind != 0)
@@ -66,12 +66,12 @@ std::vector<message> frames_of(std::span<const std::byte> bytes) {
   return all;
 }
 
-/// `part` is the beginning of `all`.
+/// True if `part` is the beginning of `all`.
 bool begins(std::span<const message> all, std::span<const message> part) {
   return part.size() <= all.size() && std::ranges::equal(all.first(part.size()), part);
 }
 
-/// The host's standard output.
+/// Stands for the host's standard output.
 class sink final : public fc::output_sink {
  public:
   void take(fc::node_id node, fc::output_stream stream, std::string_view bytes,
@@ -97,12 +97,12 @@ class sink final : public fc::output_sink {
   std::function<void(std::size_t bytes)> written_;
 };
 
-/// Whose end of the connection it is.
+/// Side of the connection that the relay serves.
 enum class end { bare, host, server };
 
 class relayed {
  public:
-  relayed(const std::shared_ptr<fc::tcp::reactor>& loop, end whose, bool awaits_exit_reason,
+  relayed(const std::shared_ptr<fc::event_loop>& loop, end whose, bool awaits_exit_reason,
           std::pair<fc::control_socket, fc::control_socket> ends =
               fc::control_socket::make_pair_in_memory())
       : loop_(loop), whose_(whose), near_(std::move(ends.first)) {
@@ -140,7 +140,7 @@ class relayed {
       break;
     }
     case 5:
-      hear_near();
+      receive_near();
       break;
     case 6:
       far_->space = std::size_t{from.byte()} << 4;
@@ -167,14 +167,14 @@ class relayed {
 
   void finish() {
     loop_->turn(fc::clock::now());
-    hear_near();
+    receive_near();
     if (sender_) sender_->finish();
     link_->end("");
     require(has_ended_);
-    // Timers hold it.
+    // Timers keep the relay alive.
     for (int i = 0; i < 3; ++i)
       loop_->turn(fc::time_point::max());
-    hear_near();
+    receive_near();
     near_.close();
     loop_->turn(fc::time_point::max());
     check_near();
@@ -200,8 +200,8 @@ class relayed {
   void send_frame(fc::fuzz::script& from) {
     const std::uint8_t kind = from.byte();
     std::size_t bytes = from.byte();
-    // A few as long as they may be, or longer by one.
-    if (bytes >= 0xfe) bytes += largest_body - 0xfe;
+    // Some bodies have the maximum length, or one byte more.
+    if (bytes >= 0xfe) bytes += max_body - 0xfe;
     std::vector<std::byte> body(bytes, std::byte{kind});
     const auto beginning = from.bytes(std::min<std::size_t>(bytes, from.byte()));
     std::ranges::copy(beginning, body.begin());
@@ -226,16 +226,16 @@ class relayed {
                      fc::messages::written{static_cast<std::uint32_t>(bytes)}.encode()));
   }
 
-  /// The target does.
+  /// The target prints.
   void print(fc::fuzz::script& from) {
     const std::uint8_t length = from.byte();
     if (!pipe_) return;
     const std::string text(std::size_t{length} << 2, static_cast<char>('a' + printed_.size() % 23));
-    // What is in the pipe at a time is less than it takes.
+    // Keep less in the pipe than it can hold.
     if (printed_.size() + text.size() > 32'768) return;
     const ssize_t put = ::write(pipe_.get(), text.data(), text.size());
     if (put < 0) {
-      // Nobody reads it any more.
+      // The read end has been closed.
       pipe_.reset();
       return;
     }
@@ -243,9 +243,9 @@ class relayed {
     printed_ += text;
   }
 
-  void hear_near() {
+  void receive_near() {
     while (auto got = near_.receive(fc::clock::now()))
-      heard_.push_back({got->kind, std::move(got->body)});
+      received_.push_back({got->kind, std::move(got->body)});
   }
 
   void check_near() const {
@@ -261,11 +261,12 @@ class relayed {
         for_near.push_back(std::move(m));
       }
     }
-    std::span<const message> heard = heard_;
-    // Its own word comes last.
-    if (!heard.empty() && heard.back().kind == fc::control::ended && !begins(for_near, heard))
-      heard = heard.first(heard.size() - 1);
-    require(begins(for_near, heard));
+    std::span<const message> received = received_;
+    // The relay's own message, `ended`, comes last.
+    if (!received.empty() && received.back().kind == fc::control::ended &&
+        !begins(for_near, received))
+      received = received.first(received.size() - 1);
+    require(begins(for_near, received));
     require(printed.starts_with(prints_.text));
   }
 
@@ -309,10 +310,10 @@ class relayed {
   }
 
   void check_far() const {
-    const std::vector<message> heard = frames_of(far_->heard);
+    const std::vector<message> received = frames_of(far_->received);
     std::vector<message> passed_on;
     std::string printed;
-    for (const message& m : heard) {
+    for (const message& m : received) {
       if (whose_ == end::server && m.kind == fc::control::output &&
           std::ranges::find(said_, m) == said_.end()) {
         printed += fc::messages::output::decode(m.body).bytes;
@@ -332,24 +333,24 @@ class relayed {
     require(begins(said_, messages));
   }
 
-  std::shared_ptr<fc::tcp::reactor> loop_;
+  std::shared_ptr<fc::event_loop> loop_;
   end whose_;
   fc::control_socket near_;
   std::shared_ptr<fc::fuzz::other_side> far_ = std::make_shared<fc::fuzz::other_side>();
   std::shared_ptr<fc::relay> link_;
   bool has_ended_ = false;
   bool is_finished_ = false;
-  std::vector<message> said_;  ///< by the near side
-  std::vector<message> heard_; ///< by it
+  std::vector<message> said_;     ///< sent by the near side
+  std::vector<message> received_; ///< received by the near side
 
-  // ---- the host's end
+  // ---- at the host
   sink prints_;
 
-  // ---- the server's end
+  // ---- at the server
   std::shared_ptr<fc::tcp::output_sender> sender_;
   fc::unique_fd pipe_;
   std::string printed_;
-  std::size_t written_ = 0; ///< as the far side says
+  std::size_t written_ = 0; ///< bytes acknowledged by the far side
 };
 
 } // namespace
@@ -360,10 +361,10 @@ extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const auto loop = std::make_shared<fc::tcp::reactor>();
+  static const auto loop = std::make_shared<fc::event_loop>();
   fc::fuzz::script from(data, size);
   const std::uint8_t how = from.byte();
-  // The server's end is slower by its pipes.
+  // The server's end is slower because of its pipes.
   const end whose = how % 16 == 0 ? end::server : how % 2 == 0 ? end::host : end::bare;
   relayed side(loop, whose, (how & 0x10) != 0);
   while (!from.is_over())

@@ -1,7 +1,7 @@
-// Two ends of a staged lane and a link between them that carries bytes or whole records, at any
-// time as much or as little as it likes, and that a hostile peer may write to. As long as nobody
-// does, what is read at one end is what was committed at the other, in order and whole; and when
-// somebody does, what is read lies in the ring and is what came.
+// Two ends of a staged lane, and a link between them that carries bytes or whole records in amounts
+// that the input selects; a hostile peer may write to the link. With an honest peer, records are
+// read whole and in order as committed; with a hostile one, reads stay inside the ring and give the
+// bytes that arrived.
 
 #include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/record_assembler.hpp>
@@ -21,9 +21,9 @@ namespace {
 namespace fc = farcall;
 using fc::fuzz::require;
 
-constexpr std::uint32_t size = fc::smallest_ring;
+constexpr std::uint32_t size = fc::min_ring;
 
-/// Rings of their own each, so that AddressSanitizer sees the first byte too many.
+/// A lane with separately allocated rings, so that AddressSanitizer detects accesses past the end.
 class bare_lane final : public fc::staged_lane {
  public:
   explicit bare_lane(fc::lane_role role) : staged_lane(&bare_lane::committed) { start(role); }
@@ -53,7 +53,7 @@ class bare_lane final : public fc::staged_lane {
 
 struct sent_record {
   fc::record_kind kind;
-  std::vector<std::byte> content; ///< behind the first word
+  std::vector<std::byte> content; ///< after the commit word
 };
 
 /// One direction of a lane.
@@ -91,7 +91,7 @@ class direction {
     }
   }
 
-  /// Everything that is under way arrives.
+  /// Delivers everything that is in flight.
   void finish() {
     for (int i = 0; i < 64; ++i) {
       take();
@@ -118,7 +118,7 @@ class direction {
     under_way_.push_back({kind, std::move(content)});
   }
 
-  /// The link does, what was committed.
+  /// The link takes committed records.
   void take() {
     if (!carries_records_) {
       const std::uint64_t end = from_.out_.take_all();
@@ -139,7 +139,7 @@ class direction {
     }
   }
 
-  /// The link needs so many bytes less of the ring.
+  /// The link releases bytes of the sender's ring.
   void give_credit(std::uint64_t bytes) {
     const std::uint64_t taken = carries_records_ ? taken_ : std::min(taken_, from_.out_.taken());
     credit_ = std::max(credit_, std::min(credit_ + bytes, taken));
@@ -172,7 +172,7 @@ class direction {
       carried_ += put;
       most -= put;
       if (!assembler_.add(put)) {
-        // The mark of a refusal is none.
+        // The mark of a refusal is no valid record.
         require(!is_honest_ || is_refused_);
         to_.in_.on(fc::receive_event::corrupt);
         return;
@@ -222,10 +222,10 @@ class direction {
     return true;
   }
 
-  /// A peer that keeps to nothing.
+  /// A hostile peer writes to the link.
   void scribble(fc::fuzz::script& input) {
     const std::uint8_t how = input.byte();
-    // Not too often, as less is looked at behind it.
+    // Seldom, since less is checked afterwards.
     if (how < 0xc0) return;
     is_honest_ = false;
     if (carries_records_) {
@@ -240,7 +240,7 @@ class direction {
     std::ranges::copy(bytes, link_.begin() + static_cast<std::ptrdiff_t>(at));
   }
 
-  /// What else becomes of either direction.
+  /// Refuses the lane, or feeds any event to the two state machines.
   void happen(fc::fuzz::script& input) {
     const std::uint8_t how = input.byte();
     if (how < 0x40) {
@@ -260,7 +260,7 @@ class direction {
     require(to_.in_.state() == next(in, receiving));
   }
 
-  /// The lane is given back, and another user has it.
+  /// The lane is released, and another user opens it.
   void begin_anew(std::uint8_t how) {
     if (how < 0xe0) return;
     const bool is_lost =
@@ -288,18 +288,18 @@ class direction {
   bare_lane from_{fc::lane_role::opener};
   bare_lane to_{fc::lane_role::acceptor};
   fc::record_assembler assembler_{to_.in_.base(), size};
-  bool is_honest_ = true;     ///< nobody has written to the link but the lane
-  bool is_disturbed_ = false; ///< a state was changed, so that nothing may come
+  bool is_honest_ = true;     ///< only the lane itself has written to the link
+  bool is_disturbed_ = false; ///< an event has changed a state, so that data may be dropped
   bool is_refused_ = false;
   unsigned count_ = 0;
-  std::deque<sent_record> under_way_; ///< not read yet
+  std::deque<sent_record> under_way_; ///< committed and not yet read
   std::uint64_t taken_ = 0;
   std::uint64_t credit_ = 0;
 
-  // ---- the link
-  std::vector<std::byte> link_;          ///< what it has taken, ever
-  std::size_t carried_ = 0;              ///< of that
-  std::deque<sent_record> link_records_; ///< not carried yet
+  // ---- the link between them
+  std::vector<std::byte> link_;          ///< all bytes that the link has taken
+  std::size_t carried_ = 0;              ///< delivered bytes of link_
+  std::deque<sent_record> link_records_; ///< not yet delivered
 };
 
 } // namespace

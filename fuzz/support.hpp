@@ -6,15 +6,15 @@
 #include <cstdlib>
 #include <span>
 
-/// What fuzz targets share.
+/// Code that fuzz targets share.
 namespace farcall::fuzz {
 
-/// What always holds.
+/// Aborts unless an invariant holds.
 inline void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// The input, byte by byte; zeros behind its end.
+/// Reads the input byte by byte; zeros after its end.
 class script {
  public:
   script(const std::uint8_t* data, std::size_t size) : left_(data, size) {}

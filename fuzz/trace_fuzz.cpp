@@ -1,5 +1,5 @@
-// Reads arbitrary bytes as what a node has recorded, and writes the timeline of it: a document of
-// pairs that belong together, or an error.
+// Reads arbitrary bytes as a node's recorded events, and writes the timeline: gives a document
+// whose begin and end events match, or an error.
 
 #include <farcall/base/error.hpp>
 #include <farcall/trace/chrome_trace.hpp>
@@ -32,7 +32,7 @@ std::size_t count(std::string_view text, std::string_view part) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   trace::timeline all(1000);
   try {
-    // Twice, as what comes later adds to what is there.
+    // Twice, since later batches are added to earlier ones.
     const auto bytes = std::as_bytes(std::span(data, size));
     all.add(trace::decode_batch(bytes));
     all.add(trace::decode_batch(bytes));

@@ -1,6 +1,6 @@
-// Unpacks arguments from arbitrary bytes. The first byte of the input chooses the types, the others
-// are the message. Bytes give values or malformed_message and nothing else; values that came out
-// can be packed, and what was packed gives the same values again.
+// Unpacks arguments from arbitrary bytes. The first byte of the input selects the types, the others
+// are the message. Unpacking gives values or malformed_message only; unpacked values can be packed,
+// and unpack to the same values again.
 
 #include <farcall/base/error.hpp>
 #include <farcall/call/pack.hpp>
@@ -32,14 +32,14 @@ namespace {
 
 enum class flag : bool { off, on };
 
-/// Holds itself in two ways, so that depth comes from the bytes alone.
+/// A type that contains itself in two ways, so that the bytes determine the depth.
 struct tree {
   std::string name;
   std::vector<tree> children;
   std::unique_ptr<tree> next;
 };
 
-/// Packs to nothing.
+/// A type that packs to nothing.
 struct silent {
   std::string unused;
 };
@@ -65,8 +65,8 @@ struct farcall::packer<silent> {
 
 namespace {
 
-/// A message in memory of its own, aligned as messages are and exactly as long, so that
-/// AddressSanitizer sees the first byte too many.
+/// A message in its own allocation, aligned like messages and exactly as long, so that
+/// AddressSanitizer detects reads past the end.
 class body {
  public:
   explicit body(std::size_t size)
@@ -100,7 +100,7 @@ body pack(const T& value) {
   return result;
 }
 
-/// Unordered containers come out in another order, and so with other padding.
+/// `lost` for unordered containers, whose order changes, and with it the padding.
 enum class order { kept, lost };
 
 template <class T, order Order = order::kept>
@@ -117,7 +117,7 @@ void try_type(const body& bytes) {
   }
 }
 
-/// The road of calls with bitwise arguments only.
+/// Tests the path of calls with bitwise arguments only.
 template <class... T>
 void try_layout(const body& bytes) {
   using layout = farcall::bitwise_layout<T...>;
@@ -128,7 +128,7 @@ void try_layout(const body& bytes) {
   }(std::index_sequence_for<T...>{});
 }
 
-// Not long double: its padding need not survive.
+// Without long double, whose padding may change.
 using numbers = std::tuple<char, double, bool, float, flag, std::array<bool, 3>>;
 using views = std::tuple<std::string_view, std::span<const double>, std::u16string_view,
                          std::span<const bool>, std::span<const std::uint16_t, 2>>;

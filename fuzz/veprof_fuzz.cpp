@@ -1,4 +1,4 @@
-// Reads a veprof.out from arbitrary bytes: a table or an error.
+// Reads a veprof.out from arbitrary bytes: gives a table or an error.
 
 #include <tools/common/outcome.hpp>
 #include <tools/profile/veprof.hpp>
@@ -9,7 +9,7 @@
 #include <string>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Memory of its own, so that AddressSanitizer sees the first byte too many.
+  // A separate allocation, so that AddressSanitizer detects reads past the end.
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   try {
     const auto file = farcall::tool::parse_veprof(bytes, "input");

@@ -16,12 +16,12 @@
 
 namespace farcall::test {
 
-/// A copy of this process that runs `body` and ends with its result. Make it while there is one
-/// thread only. Killed and reaped at the end of its life.
+/// A forked child that runs `body` and exits with its result. The process must have one thread when
+/// it constructs this object. The destructor kills and reaps the child.
 class forked_child {
  public:
   explicit forked_child(const std::function<int()>& body) {
-    // What is buffered would be written twice.
+    // Otherwise parent and child would both write the buffered output.
     std::fflush(nullptr);
     // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): after the flush
     pid_ = ::fork();
@@ -34,7 +34,7 @@ class forked_child {
       std::fprintf(stderr, "in the child process: %s\n", e.what());
     }
     std::fflush(nullptr);
-    // Nothing of the parent's is ours to end.
+    // _exit(): static objects and exit handlers belong to the parent.
     ::_exit(status);
   }
   forked_child(const forked_child&) = delete;
@@ -50,7 +50,8 @@ class forked_child {
     if (!ended_) ::kill(pid_, SIGKILL);
   }
 
-  /// Its exit status, or -1 when it was killed. Kills it when it does not end.
+  /// Returns the child's exit status, or -1 if a signal ended the child. Kills a child that has not
+  /// ended after wait_limit.
   [[nodiscard]] int wait() {
     if (ended_) return *ended_;
     int status = 0;

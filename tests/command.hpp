@@ -19,11 +19,11 @@
 
 namespace farcall::test {
 
-/// Nothing takes as long that does not hang.
+/// Timeout of a command; one that takes longer hangs.
 inline constexpr std::chrono::seconds command_bound{120};
 
-/// A command with what it, and all processes that it starts, write, in one pipe: the end of the
-/// pipe is the end of all nodes. Orphans come to this process and are reaped.
+/// A shell command and its output. All processes that it starts write to one pipe, so the pipe ends
+/// when all nodes have ended. Orphans become children of this process, which reaps them.
 class command {
  public:
   explicit command(const std::string& text) {
@@ -53,7 +53,7 @@ class command {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  /// Reads until `what` has been written `times` times.
+  /// Reads until `what` has been written `times` times. Returns false if the output ends before.
   [[nodiscard]] bool says(const std::string& what, std::size_t times = 1) {
     while (count(what) < times) {
       if (!read_some()) return false;
@@ -61,8 +61,8 @@ class command {
     return true;
   }
 
-  /// Waits until all nodes have ended, and returns the exit status of the command, as shells have
-  /// it. Where some do not end, kills the command and says so.
+  /// Waits until all nodes have ended. Returns the command's exit status, or 128 + N for signal N.
+  /// If nodes have not ended after the timeout, kills the command, and the test fails.
   int end() {
     while (read_some()) {
     }
@@ -70,7 +70,7 @@ class command {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
-    // Of a host that was killed.
+    // Orphans: the targets of a host that was killed.
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -84,7 +84,7 @@ class command {
     return times;
   }
 
-  /// The processes of nodes that have written "<rank> <process>".
+  /// Returns the process number of the node that has written "<rank> <process>", or 0.
   [[nodiscard]] pid_t process_of(unsigned rank) const {
     std::istringstream lines(text_);
     for (std::string line; std::getline(lines, line);) {
@@ -98,10 +98,14 @@ class command {
 
  private:
   bool read_some() {
-    const auto left = deadline_ - std::chrono::steady_clock::now();
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
     pollfd readable{output_, POLLIN, 0};
-    if (ms <= 0 || ::poll(&readable, 1, static_cast<int>(ms)) <= 0) {
+    int ready = 0;
+    do {
+      const auto left = deadline_ - std::chrono::steady_clock::now();
+      const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+      ready = ms <= 0 ? 0 : ::poll(&readable, 1, static_cast<int>(ms));
+    } while (ready < 0 && errno == EINTR);
+    if (ready <= 0) {
       ADD_FAILURE() << "nodes have not ended: " << text_;
       ::kill(pid_, SIGKILL);
       return false;

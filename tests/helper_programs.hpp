@@ -10,8 +10,8 @@
 
 namespace farcall::test {
 
-/// Shell scripts in place of programs that look for the lines of a fault, in a folder that goes at
-/// the end.
+/// A temporary folder of shell scripts that replace gdb and addr2line, which find the source lines
+/// of a fault.
 class helper_programs {
  public:
   helper_programs(std::initializer_list<const char*> names, const std::string& script) {
@@ -26,7 +26,7 @@ class helper_programs {
   ~helper_programs() { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] std::string file(const std::string& name) const { return folder_ + "/" + name; }
-  /// A value of PATH that finds these programs before others.
+  /// Returns a value of PATH that finds these scripts before other programs.
   [[nodiscard]] std::string path() const {
     const char* const others = std::getenv("PATH");
     return folder_ + ":" + (others == nullptr ? "/usr/bin:/bin" : others);

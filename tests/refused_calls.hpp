@@ -12,9 +12,9 @@
 
 namespace farcall::test {
 
-/// From now on the kernel says to the calling thread, and to the threads and processes that it
-/// starts, that it does not know system call `number`, as an older one would; `reason` is EPERM for
-/// a filter that is older than the kernel.
+/// Lets the kernel refuse system call `number` to the calling thread, and to threads and processes
+/// that it starts. With the reason ENOSYS the kernel seems older; with EPERM there seems to be a
+/// seccomp filter that is older than the kernel.
 inline void refuse_system_call(long number, int reason = ENOSYS) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -29,7 +29,7 @@ inline void refuse_system_call(long number, int reason = ENOSYS) {
   }
 }
 
-/// As before Linux 5.16.
+/// Refuses futex_waitv(), which Linux has since 5.16.
 inline void refuse_futex_waitv() {
 #ifdef SYS_futex_waitv
   refuse_system_call(SYS_futex_waitv);

@@ -12,7 +12,8 @@
 
 namespace farcall::test {
 
-/// A ring in private memory with both its ends. May start anywhere, as if it had been in use.
+/// A ring in private memory with both of its ends. Its positions begin at `start`, as if the ring
+/// had been in use.
 class private_ring {
  public:
   explicit private_ring(std::uint64_t size, std::uint64_t start = 0)
@@ -28,7 +29,7 @@ class private_ring {
   [[nodiscard]] std::byte* base() const noexcept { return memory_.get(); }
   [[nodiscard]] std::atomic<std::uint64_t>& consumed() noexcept { return consumed_; }
 
-  /// Writes the first word of whatever starts at `offset`, as a faulty peer might.
+  /// Overwrites the commit word at `offset`, as a faulty peer might.
   void forge(std::uint64_t offset, std::uint32_t word) noexcept {
     std::memcpy(base() + offset, &word, sizeof word);
   }
@@ -41,14 +42,15 @@ class private_ring {
   std::atomic<std::uint64_t> consumed_;
 };
 
-/// Fills a record, but for its commit word, with the content of number `n`.
+/// Fills a record, except its commit word, with the content that belongs to number `n`.
 inline void fill(std::byte* record, std::uint32_t bytes, std::uint64_t n) noexcept {
   for (std::uint32_t at = offsetof(record_header, slot); at < bytes; ++at) {
     record[at] = content(n, at);
   }
 }
 
-/// Sends record number `n`, in either way that there is; false when the ring is full.
+/// Sends record number `n`: an even one with try_send() if that succeeds, others with reserve and
+/// commit. Returns false if the ring is full.
 [[nodiscard]] inline bool send(outbox& out, std::uint32_t bytes, std::uint64_t n,
                                record_kind kind = record_kind::request) noexcept {
   if (n % 2 == 0 && try_send(out, bytes, kind, [&](std::byte* to) { fill(to, bytes, n); }))
@@ -60,7 +62,7 @@ inline void fill(std::byte* record, std::uint32_t bytes, std::uint64_t n) noexce
   return true;
 }
 
-/// What is wrong with a record that should be number `n`; empty when nothing is.
+/// Returns the first difference between a record and number `n`, or an empty text if there is none.
 [[nodiscard]] inline std::string wrong_with(const record_view& record, std::uint32_t bytes,
                                             std::uint64_t n,
                                             record_kind kind = record_kind::request) {

@@ -4,7 +4,8 @@
 
 namespace farcall::test {
 
-/// Everything takes ten times as long, and tests do less of it.
+/// True under AddressSanitizer or ThreadSanitizer. Code takes up to ten times as long, so tests run
+/// fewer rounds.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool under_sanitizer = true;
 #elif defined(__has_feature)
@@ -17,7 +18,7 @@ inline constexpr bool under_sanitizer = false;
 inline constexpr bool under_sanitizer = false;
 #endif
 
-/// The child of a process with threads may have no threads of its own.
+/// True under ThreadSanitizer, where the forked child of a process with threads may start none.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool under_thread_sanitizer = true;
 #elif defined(__has_feature)
@@ -30,8 +31,9 @@ inline constexpr bool under_thread_sanitizer = false;
 inline constexpr bool under_thread_sanitizer = false;
 #endif
 
-/// ThreadSanitizer asks another program for the names of functions, from the first race on, which
-/// may be a suppressed one. For tests that count descriptors and children, before they do.
+/// Starts the program that tells ThreadSanitizer the names of functions. Otherwise it would start
+/// at the first race, even a suppressed one. Tests that count descriptors or children call this
+/// function first.
 inline void start_symbolizer() {
   if constexpr (under_thread_sanitizer) {
     char name[64];

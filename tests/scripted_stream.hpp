@@ -18,10 +18,10 @@
 
 namespace farcall::test {
 
-/// A connection whose other side is the test: what it sends comes in pieces of given lengths.
+/// A connection whose peer is the test: reads return the peer's bytes in pieces of given lengths.
 class scripted_stream final : public tcp::stream {
  public:
-  /// Comes in pieces of these lengths in turn; none of them is 0.
+  /// `pieces` has the length of each read's piece, repeated from the beginning; none is 0.
   scripted_stream(std::vector<std::byte> request_context, std::vector<std::size_t> pieces)
       : stream(unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
         request_context_(std::move(request_context)), pieces_(std::move(pieces)) {}
@@ -60,12 +60,12 @@ class scripted_stream final : public tcp::stream {
   bool was_broken_off() const noexcept override { return false; }
   bool is_established() const noexcept override { return is_established_; }
 
-  /// After the last piece the other side has ended in order, instead of being silent.
+  /// Lets the peer close the connection after the last piece, in place of being silent.
   void end() noexcept { ends_ = true; }
 
-  /// Nothing can be written until a read has taken in the end of the handshake.
+  /// Begins a handshake: writes are refused until a read has ended it.
   void begin_handshake() noexcept { is_established_ = false; }
-  /// The next read does, once all pieces have been read. It calls `meanwhile` first.
+  /// Lets the first read after the last piece end the handshake. The read calls `meanwhile` first.
   void end_handshake(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
   [[nodiscard]] std::size_t written() const noexcept { return written_; }

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <thread>
 
-/// What tests of several layers need.
+/// Helpers of tests of several layers.
 namespace farcall::test {
 
-/// How long a test waits for what should happen at once, before it gives up.
+/// Timeout of a test that waits for an event that should happen at once.
 inline constexpr std::chrono::seconds wait_limit{60};
 
-/// Spins, and gives the core away now and then: tests run on machines with few of them.
+/// Spins, and yields in every 64th iteration, since tests run on machines with few cores.
 class spinner {
  public:
   void pause() {
@@ -29,8 +29,8 @@ class spinner {
   unsigned turns_ = 0;
 };
 
-/// Throws and catches an Error once. UndefinedBehaviorSanitizer looks at the memory of a type that
-/// it has not seen before through a pipe, which a test without descriptors cannot give it.
+/// Throws and catches an Error once. UndefinedBehaviorSanitizer opens a pipe to check the memory of
+/// a type that it has not seen before; a test that has used up the descriptors has none for it.
 template <class Error>
 void show_to_sanitizer() {
   try {
@@ -39,7 +39,7 @@ void show_to_sanitizer() {
   }
 }
 
-/// Waits until `done()` is true; false when that takes longer than `wait_limit`.
+/// Waits until `done()` is true. Returns false if that takes longer than `wait_limit`.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition done) {
   const time_point deadline = clock::now() + wait_limit;
@@ -49,7 +49,7 @@ template <class Condition>
   return true;
 }
 
-/// A number that looks random and depends on `n` only (splitmix64).
+/// Returns a number that looks random and depends on `n` only (splitmix64).
 [[nodiscard]] constexpr std::uint64_t scrambled(std::uint64_t n) noexcept {
   n += 0x9E3779B97F4A7C15;
   n = (n ^ n >> 30) * 0xBF58476D1CE4E5B9;
@@ -57,7 +57,7 @@ template <class Condition>
   return n ^ n >> 31;
 }
 
-/// Byte `at` of the content that belongs to number `n`.
+/// Returns byte `at` of the content that belongs to number `n`.
 [[nodiscard]] constexpr std::byte content(std::uint64_t n, std::size_t at) noexcept {
   return static_cast<std::byte>(scrambled(n + (at >> 3)) >> (at & 7) * 8);
 }

@@ -6,14 +6,14 @@
 
 namespace farcall::test {
 
-/// Whether every other thread of the process sleeps.
+/// True if every other thread of the process sleeps.
 [[nodiscard]] inline bool others_sleep() {
   int awake = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream stat(task.path() / "stat");
     std::string line;
     std::getline(stat, line);
-    // The name stands in parentheses and may contain anything; the state follows.
+    // The thread's state follows its name in parentheses, which may contain any character.
     const auto end = line.rfind(')');
     if (end == std::string::npos || end + 2 >= line.size() || line[end + 2] != 'S') ++awake;
   }

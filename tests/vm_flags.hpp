@@ -7,8 +7,8 @@
 
 namespace farcall::test {
 
-/// What the system says of this process's mapping that begins there, as in proc(5); empty where it
-/// says nothing.
+/// Returns the VmFlags line (proc(5)) of this process's mapping that begins at `start`, or an empty
+/// text if there is none.
 inline std::string vm_flags(const void* start) {
   std::ostringstream address;
   address << std::hex << reinterpret_cast<std::uintptr_t>(start) << '-';

@@ -26,13 +26,13 @@ namespace farcall::tool {
 
 namespace {
 
-/// What a figure is to reach: its time, or its time to that of what stands beside it.
+/// Goal of a figure: a limit of its time, or of its time relative to its baseline's.
 struct reach {
   enum class kind : std::uint8_t { ratio, share, nanoseconds };
   kind of;
   double limit;
 
-  /// "at most 1.25 x".
+  /// Returns text such as "at most 1.25 x".
   [[nodiscard]] std::string text() const {
     switch (of) {
     case kind::ratio:
@@ -46,11 +46,11 @@ struct reach {
 };
 
 struct am2_figure {
-  std::string key; ///< in JSON
+  std::string key; ///< name in JSON
   figure times;
   reach goal;
 
-  /// How much of the floor's speed, where that is a copy.
+  /// Returns the speed as a share of the floor's speed; for floors that are copies.
   [[nodiscard]] double share() const { return 1 / times.ratio(); }
   [[nodiscard]] bool is_reached() const {
     switch (goal.of) {
@@ -67,7 +67,7 @@ struct am2_figure {
 struct point {
   std::size_t bytes = 0;
   summary ns;
-  summary copy; ///< a memcpy of as many bytes, in the same run
+  summary copy; ///< memcpy of as many bytes, in the same run
 };
 
 struct results {
@@ -77,8 +77,9 @@ struct results {
   summary floor;
   summary connection_floor;
 
-  /// By how much the round trip grows at most from one size to the next, and up to which.
-  [[nodiscard]] std::pair<double, std::size_t> largest_step() const {
+  /// Returns the largest growth of the round trip from one size to the next, and the size where it
+  /// is.
+  [[nodiscard]] std::pair<double, std::size_t> max_step() const {
     std::pair<double, std::size_t> most{1, 0};
     for (std::size_t i = 1; i < latency.size(); ++i) {
       const double factor = latency[i].ns.p50 / latency[i - 1].ns.p50;
@@ -88,10 +89,11 @@ struct results {
   }
 };
 
-/// No size is more than twice the one before it, so a curve without a step at most doubles.
-constexpr double most_growth = 2;
+/// Limit of the growth: each size is at most twice the one before it, so a curve without a step at
+/// most doubles.
+constexpr double max_growth = 2;
 
-/// The sizes of AMLAPI's curve, those on both sides of its step among them.
+/// Returns the sizes of AMLAPI's curve, including sizes on both sides of its step.
 std::vector<std::size_t> latency_sizes(bool quick) {
   if (quick) return {0, 8, 1024};
   return {0,    8,    16,   32,   64,   128,  192,  256,   384,   512,   768,   856,   864,  872,
@@ -110,13 +112,13 @@ struct am2_options : bench_options {
   std::size_t largest = std::size_t{64} << 20;
 };
 
-/// One run: the floors, and the program over shm and over tcp.
+/// A run: measures the floors, and the program over shm and tcp.
 class am2_run {
  public:
   explicit am2_run(const am2_options& options)
       : options_(options), cores_(options.cores()),
-        meter_(cores_, options.quick ? fewest_batches : floor_places, 1000),
-        connection_(cores_, options.quick ? fewest_batches : floor_places, far_floor_calls),
+        meter_(cores_, options.quick ? min_batches : floor_places, 1000),
+        connection_(cores_, options.quick ? min_batches : floor_places, far_floor_calls),
         bar_("am2", 12 + latency_sizes(options.quick).size() + bandwidth_sizes(largest()).size()),
         over_tcp_(std::make_unique<am2_peers>(link_kind::tcp, cores_)),
         over_shm_(std::make_unique<am2_peers>(link_kind::shm, cores_)) {}
@@ -164,14 +166,14 @@ class am2_run {
   [[nodiscard]] std::size_t largest() const {
     return options_.quick ? std::min<std::size_t>(options_.largest, 65536) : options_.largest;
   }
-  [[nodiscard]] std::size_t batches() const { return options_.batches_or(200, fewest_batches); }
+  [[nodiscard]] std::size_t batches() const { return options_.batches_or(200, min_batches); }
 
   [[nodiscard]] std::vector<double> floor_of(floor_probe& probe, const am2_peers& peers) {
     peers.wait_until_idle();
     return probe.measure();
   }
 
-  /// Between two measurements of the floor.
+  /// Measures an operation between two measurements of the floor.
   figure beside(floor_probe& probe, am2_peers& peers, const std::string& what,
                 std::string_view name, std::size_t bytes, std::size_t operations) {
     bar_.begin_step(what);
@@ -190,7 +192,7 @@ class am2_run {
                   0, 200);
   }
 
-  /// Longs, and memcpy before and after them.
+  /// Measures long requests, with memcpy before and after them.
   point stream(std::size_t bytes) {
     bar_.begin_step(fmt::format("longs of {}", format_bytes(bytes)));
     constexpr std::size_t per_batch = std::size_t{4} << 20;
@@ -213,7 +215,7 @@ class am2_run {
 
   const am2_options& options_;
   core_pair cores_;
-  floor_meter meter_; // these fork
+  floor_meter meter_; // this and the next members fork
   connection_floor connection_;
   progress bar_;
   std::unique_ptr<am2_peers> over_tcp_;
@@ -244,13 +246,13 @@ json to_json(const results& r, const environment& env, core_pair cores) {
          {"mib_per_second", rounded(mebibytes_per_second(p.bytes, p.ns.p50))},
          {"memcpy_mib_per_second", rounded(mebibytes_per_second(p.bytes, p.copy.p50))}});
   }
-  const auto [growth, at] = r.largest_step();
+  const auto [growth, at] = r.max_step();
   return {{"floor_ns", percentiles_json(r.floor)},
           {"connection_floor_ns", percentiles_json(r.connection_floor)},
           {"figures", std::move(figures)},
           {"latency", std::move(latency)},
           {"largest_step",
-           {{"factor", rounded(growth)}, {"bytes", at}, {"is_reached", growth <= most_growth}}},
+           {{"factor", rounded(growth)}, {"bytes", at}, {"is_reached", growth <= max_growth}}},
           {"bandwidth", std::move(bandwidth)},
           {"env", environment_json(env, cores)}};
 }
@@ -284,11 +286,11 @@ std::string to_table(const results& r) {
                        format_number(mebibytes_per_second(p.bytes, p.ns.p50)),
                        format_number(mebibytes_per_second(p.bytes, p.copy.p50))});
   }
-  const auto [growth, at] = r.largest_step();
+  const auto [growth, at] = r.max_step();
   return figures.text() + "\nMedium requests with short replies:\n" + latency.text() +
          fmt::format("largest step: {} at {}; reach: none, at most {:.0f} x{}\n",
-                     format_ratio(growth), format_bytes(at), most_growth,
-                     growth <= most_growth ? "" : ": missed") +
+                     format_ratio(growth), format_bytes(at), max_growth,
+                     growth <= max_growth ? "" : ": missed") +
          "\nLong requests with short replies, as many under way as there is space for:\n" +
          bandwidth.text();
 }
@@ -351,7 +353,7 @@ command command_am2() {
                  .text = "Largest long request (default: 64MiB, quick: 64KiB)",
                  .range = {{64, std::size_t{1} << 30}},
                  .is_size = true});
-  return benchmark("am2", "Active messages by the interface of AM-2, beside what each is to reach",
+  return benchmark("am2", "Active messages by the interface of AM-2, with the goal of each figure",
                    std::move(all), options, run_am2);
 }
 

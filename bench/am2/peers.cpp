@@ -25,9 +25,9 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::chrono::seconds longest_end{5};
+constexpr std::chrono::seconds max_end{5};
 
-/// Beside this program in a build tree and in an installation.
+/// Returns the path of farcall-bench-am2, which is in the folder of this program.
 std::string program_path() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -45,17 +45,14 @@ void set_variable(const setting& which, const std::string& value) {
   setenv(settings::variable_of(which).c_str(), value.c_str(), 1);
 }
 
-/// In the child: becomes process 0.
-int become_program(std::string program, const std::string& targets, core_pair cores, int stream) {
+/// Turns the child into process 0.
+[[noreturn]] void become_host(const std::string& program, const std::string& targets,
+                              core_pair cores, int stream) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pin_this_thread(cores.host);
-  dup2(stream, STDIN_FILENO);
-  dup2(stream, STDOUT_FILENO);
   set_variable(settings::row("targets"), targets);
   set_variable(settings::row("spmd"), "yes");
-  std::array<char*, 2> words{program.data(), nullptr};
-  execv(program.c_str(), words.data());
-  throw failed_run(fmt::format("cannot start {}: {}", program, reason_text(errno)));
+  become_program({program}, stream, stream);
 }
 
 } // namespace
@@ -73,15 +70,15 @@ am2_peers::am2_peers(link_kind kind, core_pair cores) {
   stream_ = unique_fd(ends[0]);
   const unique_fd theirs(ends[1]);
   process_ = std::make_unique<forked_process>(
-      [&] { return become_program(program, targets, cores, theirs.get()); });
+      [&]() -> int { become_host(program, targets, cores, theirs.get()); });
   std::istringstream numbers(read_line());
   numbers >> pids_[0] >> pids_[1];
 }
 
 am2_peers::~am2_peers() {
-  // Its input ends, and so does it.
+  // The program ends with its standard input.
   stream_.reset();
-  (void)process_->wait_until(std::chrono::steady_clock::now() + longest_end);
+  (void)process_->wait_until(std::chrono::steady_clock::now() + max_end);
 }
 
 std::string am2_peers::read_line() {

@@ -17,10 +17,11 @@ namespace farcall::tool {
 
 class forked_process;
 
-/// The program of two processes, by the interface of AM-2, that `farcall bench am2` measures: each
-/// bound to one of the cores, the second one over shm, or tcp behind a server on loopback.
+/// The two processes of farcall-bench-am2, an AM-2 program that `farcall bench am2` measures. Each
+/// is bound to a core; the second one is reached over shm, or over tcp by a server on loopback.
 ///
-/// It forks, so make it before any thread or job is started. Between measurements both sleep.
+/// Forks, so create it before any thread or job is started. Between measurements both processes
+/// sleep.
 class am2_peers {
  public:
   am2_peers(link_kind kind, core_pair cores);
@@ -30,7 +31,8 @@ class am2_peers {
   am2_peers(am2_peers&&) = delete;
   am2_peers& operator=(am2_peers&&) = delete;
 
-  /// Nanoseconds per operation, one sample per batch. program.cpp names what there is.
+  /// Returns nanoseconds per operation, one sample per batch. `what` is a figure's name in
+  /// program.cpp.
   [[nodiscard]] std::vector<double> measure(std::string_view what, std::size_t bytes,
                                             std::size_t batches, std::size_t operations);
 
@@ -40,7 +42,7 @@ class am2_peers {
   [[nodiscard]] std::string read_line();
 
   std::unique_ptr<server_process> server_;
-  unique_fd stream_; ///< its standard input and output
+  unique_fd stream_; ///< process 0's standard input and output
   std::unique_ptr<forked_process> process_;
   std::array<int, 2> pids_{};
   std::string received_;

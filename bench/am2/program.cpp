@@ -1,10 +1,10 @@
-// The two processes of `farcall bench am2`: an AM-2 program, which knows of farcall only what am2.h
-// says. Process 0 reads what to measure from its standard input, a line each:
+// The two processes of `farcall bench am2`: an AM-2 program that uses farcall only through am2.h.
+// Process 0 reads the measurements from its standard input, a line each:
 //
 //     <figure> <bytes> <batches> <operations per batch>
 //
-// and answers with a line of nanoseconds per operation, one number per batch. Its first line has
-// the numbers of the two processes. Process 1 polls during a measurement, and else sleeps.
+// and replies with a line of nanoseconds per operation, one number per batch. Its first line has
+// the ids of the two processes. Process 1 polls during a measurement, and otherwise sleeps.
 #include <am2.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace {
 
 constexpr int measuring = 0;
-constexpr int answering = 1;
+constexpr int replying = 1;
 
 enum handler : handler_t {
   end_request = 1,
@@ -32,29 +32,29 @@ enum handler : handler_t {
   make_segment,
   segment_made,
   replied,
-  answer_short,
-  answer_payload,
+  reply_short,
+  reply_payload,
   count_short,
   say_count,
   counted,
 };
 
-/// Handlers get no object.
+/// Global, since AM-2 passes no object to handlers.
 struct {
   eb_t bundle = nullptr;
   ep_t endpoint = nullptr;
-  // Of the process that measures.
+  // State of the measuring process.
   std::uint64_t replies = 0;
   std::int32_t count_there = -1;
   bool has_segment_there = false;
   void* segment = nullptr;
   std::vector<std::byte> source{};
-  // Of the other.
+  // State of the other process.
   bool is_measured = false;
   bool is_over = false;
   std::size_t wanted_segment = 0;
   std::int32_t count = 0;
-  // Handlers of AM-2 are given no context.
+  // AM-2 passes no context to handlers.
 } own; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 [[noreturn]] void give_up(const char* what) {
@@ -84,8 +84,8 @@ void on_make_segment(void* /*token*/, std::int32_t kibibytes) {
 }
 void on_segment_made(void* /*token*/) { own.has_segment_there = true; }
 void on_replied(void* /*token*/) { ++own.replies; }
-void on_answer_short(void* token) { AM_Reply0(token, replied); }
-void on_answer_payload(void* token, void* /*payload*/, std::size_t /*bytes*/) {
+void on_reply_short(void* token) { AM_Reply0(token, replied); }
+void on_reply_payload(void* token, void* /*payload*/, std::size_t /*bytes*/) {
   AM_Reply0(token, replied);
 }
 void on_count_short(void* /*token*/) { ++own.count; }
@@ -99,16 +99,16 @@ void set_handlers() {
   AM_SetHandler(own.endpoint, make_segment, on_make_segment);
   AM_SetHandler(own.endpoint, segment_made, on_segment_made);
   AM_SetHandler(own.endpoint, replied, on_replied);
-  AM_SetHandler(own.endpoint, answer_short, on_answer_short);
-  AM_SetHandler(own.endpoint, answer_payload, on_answer_payload);
+  AM_SetHandler(own.endpoint, reply_short, on_reply_short);
+  AM_SetHandler(own.endpoint, reply_payload, on_reply_payload);
   AM_SetHandler(own.endpoint, count_short, on_count_short);
   AM_SetHandler(own.endpoint, say_count, on_say_count);
   AM_SetHandler(own.endpoint, counted, on_counted);
 }
 
-// ---- the process that answers ------------------------------------------------------------------
+// ---- the process that replies -------------------------------------------------------------------
 
-/// Memory that longs are copied into, touched.
+/// Returns touched memory, the destination of long requests.
 void* new_segment(std::size_t bytes) {
   void* const memory = AM2_AllocateSegment(bytes);
   if (memory == nullptr) give_up("no memory for a segment");
@@ -116,7 +116,7 @@ void* new_segment(std::size_t bytes) {
   return memory;
 }
 
-void answer() {
+void reply() {
   AM_SetEventMask(own.bundle, AM_NOTEMPTY);
   while (!own.is_over) {
     if (own.is_measured) {
@@ -127,7 +127,7 @@ void answer() {
     if (own.wanted_segment != 0) {
       AM_SetSeg(own.endpoint, new_segment(own.wanted_segment), own.wanted_segment);
       own.wanted_segment = 0;
-      require(AM_Request0(own.endpoint, measuring, segment_made), "cannot answer");
+      require(AM_Request0(own.endpoint, measuring, segment_made), "cannot reply");
     }
   }
 }
@@ -139,25 +139,25 @@ void wait_for(std::uint64_t replies) {
     AM_Poll(own.bundle);
 }
 
-/// A short request, and its reply.
+/// Sends a short request and waits for its reply.
 void ask(handler h) {
   const std::uint64_t all = own.replies + 1;
-  require(AM_Request0(own.endpoint, answering, h), "cannot send a request");
+  require(AM_Request0(own.endpoint, replying, h), "cannot send a request");
   wait_for(all);
 }
 
 void send_medium(std::size_t bytes) {
-  require(AM_RequestI0(own.endpoint, answering, answer_payload, own.source.data(), bytes),
+  require(AM_RequestI0(own.endpoint, replying, reply_payload, own.source.data(), bytes),
           "cannot send a medium request");
 }
 void send_long(std::size_t bytes) {
-  require(AM_RequestXfer0(own.endpoint, answering, 0, answer_payload, own.source.data(), bytes),
+  require(AM_RequestXfer0(own.endpoint, replying, 0, reply_payload, own.source.data(), bytes),
           "cannot send a long request");
 }
 
 void short_round_trips(std::size_t /*bytes*/, std::size_t operations) {
   for (; operations != 0; --operations)
-    ask(answer_short);
+    ask(reply_short);
 }
 void medium_round_trips(std::size_t bytes, std::size_t operations) {
   for (; operations != 0; --operations) {
@@ -176,20 +176,21 @@ void long_round_trips(std::size_t bytes, std::size_t operations) {
 void pipelined_shorts(std::size_t /*bytes*/, std::size_t operations) {
   const std::uint64_t all = own.replies + operations;
   for (; operations != 0; --operations)
-    require(AM_Request0(own.endpoint, answering, answer_short), "cannot send a request");
+    require(AM_Request0(own.endpoint, replying, reply_short), "cannot send a request");
   wait_for(all);
 }
-/// Until all have been handled, which the last one asks for; AM-2 promises no order.
+/// Waits until all requests have been handled, by a final one that asks for their count: AM-2
+/// guarantees no order.
 void one_way_shorts(std::size_t /*bytes*/, std::size_t operations) {
   static std::int32_t sent = 0;
-  // The other process begins each measurement at 0, and so does the count of a first batch.
+  // The other process counts from 0 in each measurement, so restart with its first batch.
   if (own.count_there < 0) sent = 0;
   sent += static_cast<std::int32_t>(operations);
   for (; operations != 0; --operations)
-    require(AM_Request0(own.endpoint, answering, count_short), "cannot send a request");
+    require(AM_Request0(own.endpoint, replying, count_short), "cannot send a request");
   do {
     own.count_there = -1;
-    require(AM_Request0(own.endpoint, answering, say_count), "cannot send a request");
+    require(AM_Request0(own.endpoint, replying, say_count), "cannot send a request");
     while (own.count_there < 0)
       AM_Poll(own.bundle);
   } while (own.count_there != sent);
@@ -206,11 +207,11 @@ void long_stream(std::size_t bytes, std::size_t operations) {
     send_long(bytes);
   wait_for(all);
 }
-/// What a long's bytes take within a process, between memory of the same kinds.
+/// Measures copies of a long request's bytes within this process, between memory of the same kinds.
 void copies(std::size_t bytes, std::size_t operations) {
   for (; operations != 0; --operations) {
     std::memcpy(own.segment, own.source.data(), bytes);
-    asm volatile("" ::: "memory"); // each is made
+    asm volatile("" ::: "memory"); // prevents removal of the copies
   }
 }
 
@@ -225,7 +226,7 @@ constexpr std::array figures{
     figure{"long_stream", long_stream}, figure{"memcpy", copies},
 };
 
-/// Buffers of at least that size, on both sides.
+/// Enlarges the buffers of both sides to at least that size.
 void reserve(std::size_t bytes) {
   if (own.source.size() >= bytes) return;
   own.source.resize(bytes);
@@ -234,7 +235,7 @@ void reserve(std::size_t bytes) {
   own.segment = new_segment(bytes);
   own.has_segment_there = false;
   const auto kibibytes = static_cast<std::int32_t>((bytes + 1023) / 1024);
-  require(AM_Request1(own.endpoint, answering, make_segment, kibibytes), "cannot ask for memory");
+  require(AM_Request1(own.endpoint, replying, make_segment, kibibytes), "cannot ask for memory");
   while (!own.has_segment_there)
     AM_Poll(own.bundle);
 }
@@ -288,13 +289,13 @@ int main(int argc, char** argv) {
   if (AMX_SPMDNumProcs() != 2) give_up("this is for two processes, which farcall bench am2 starts");
   require(AMX_SPMDAllGather(const_cast<pid_t*>(&pid), pids.data(), sizeof pid), "cannot begin");
   AMX_SPMDBarrier();
-  if (AMX_SPMDMyProc() == answering) {
-    answer();
+  if (AMX_SPMDMyProc() == replying) {
+    reply();
   } else {
     std::printf("%d %d\n", int{pids[0]}, int{pids[1]});
     std::fflush(stdout);
     take_commands();
-    require(AM_Request0(own.endpoint, answering, end_request), "cannot end");
+    require(AM_Request0(own.endpoint, replying, end_request), "cannot end");
   }
   AMX_SPMDBarrier();
   AMX_SPMDExit(0);

@@ -1,5 +1,6 @@
 #include "attacker.hpp"
 
+#include <farcall/base/library_thread.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace farcall::tool {
 
 namespace {
 
-/// The hosts of this machine come from 127.0.0.1.
+/// Source address of attackers; hosts on this machine connect from 127.0.0.1.
 constexpr std::uint32_t own_address = INADDR_LOOPBACK + 1;
 
 sockaddr_in ipv4(std::uint32_t address, std::uint16_t port) {
@@ -38,7 +39,7 @@ const std::string& any_of(const std::vector<std::string>& texts, std::mt19937_64
   return texts[random() % texts.size()];
 }
 
-/// The preamble, and half of what follows it.
+/// Returns the preamble and half of the data after it.
 std::string half_of(const std::string& beginning) {
   const std::size_t head = std::min(sizeof(tcp::preamble), beginning.size());
   return beginning.substr(0, head + (beginning.size() - head) / 2);
@@ -47,7 +48,7 @@ std::string half_of(const std::string& beginning) {
 } // namespace
 
 attacker::attacker(const attack& what, std::uint16_t port) : what_(&what), port_(port) {
-  thread_ = std::thread([this] { run(); });
+  thread_ = library_thread("farcall-tool", [this] { run(); });
 }
 
 attacker::~attacker() {
@@ -85,8 +86,7 @@ void attacker::connect_once() {
   const sockaddr_in from = ipv4(own_address, 0);
   const sockaddr_in to = ipv4(INADDR_LOOPBACK, port_);
   if (bind(c.fd.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from) != 0) return;
-  // Where the server's queue is full, this returns at once, and the connection comes later or
-  // never.
+  // Non-blocking: if the server's queue is full, the connection is established later or never.
   fcntl(c.fd.get(), F_SETFL, O_NONBLOCK);
   if (connect(c.fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ||
       errno == EINPROGRESS)
@@ -114,7 +114,8 @@ void attacker::drop_oldest() {
 
 std::vector<attack> all_attacks(std::vector<std::string> of_before,
                                 std::vector<std::string> of_running) {
-  // A preamble for a lane to the job that runs, as anybody on the way can read it.
+  // The preamble of a lane to the running job: unencrypted, so that attackers on the path can read
+  // it.
   tcp::preamble p;
   std::memcpy(&p, of_running.front().data(), std::min(sizeof p, of_running.front().size()));
   p.kind = tcp::connection_kind::lane;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <atomic>
@@ -9,26 +10,25 @@
 #include <list>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace farcall::tool {
 
-/// What somebody without a key does to a server that he can reach.
+/// An attack on a server by a client without a key.
 struct attack {
   std::string name;
   std::size_t connections_per_second = 0;
-  /// So many stay open; the oldest makes room.
+  /// Number of connections to keep open; a new one replaces the oldest.
   std::size_t kept_open = 0;
-  /// What each sends at once; not called where empty.
+  /// Returns the bytes that a connection sends at once. The function may be empty.
   std::function<std::string(std::mt19937_64&)> says = {};
-  /// Of what it says, a byte now and then, in turn over the connections.
+  /// Send single bytes now and then, rotating over the connections.
   bool is_slow = false;
-  /// Connections are reset, not closed in order.
+  /// Reset connections in place of an orderly close.
   bool resets = false;
 };
 
-/// Carries an attack out, on a thread of its own and from an address of its own on loopback.
+/// Carries out an attack from its own thread and its own loopback address.
 class attacker {
  public:
   attacker(const attack& what, std::uint16_t port);
@@ -38,7 +38,7 @@ class attacker {
   attacker(attacker&&) = delete;
   attacker& operator=(attacker&&) = delete;
 
-  /// That it has begun.
+  /// Number of connections started.
   [[nodiscard]] std::size_t connections() const { return made_; }
 
  private:
@@ -57,11 +57,11 @@ class attacker {
   std::list<connection> open_;
   std::atomic<std::size_t> made_{0};
   std::atomic<bool> stops_{false};
-  std::thread thread_;
+  library_thread thread_;
 };
 
-/// The attacks, with what was recorded of two hosts of that server: beginnings of connections to it
-/// by a host that is gone, and by one whose job runs.
+/// Returns all attacks. They replay recorded beginnings of connections to the server: `of_before`
+/// by a host that has gone, `of_running` by the host of a running job.
 [[nodiscard]] std::vector<attack> all_attacks(std::vector<std::string> of_before,
                                               std::vector<std::string> of_running);
 

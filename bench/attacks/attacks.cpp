@@ -33,34 +33,34 @@ namespace {
 
 using seconds = std::chrono::duration<double>;
 
-/// Calls between two that make a connection, and two copies.
+/// Calls between two operations that open a connection: a new lane, and a copy.
 constexpr std::size_t calls_between = 200;
 constexpr std::size_t copied_bytes = 400'000;
-/// Kept of a measurement at most.
-constexpr std::size_t most_samples = 1'000'000;
+/// Limit of samples kept from a measurement.
+constexpr std::size_t max_samples = 1'000'000;
 
 struct attack_row {
   std::string name;
-  std::size_t connections = 0; ///< the attacker's
-  summary ns;                  ///< of a call
-  double worst_ns = 0;         ///< of all that was done, new lanes and copies included
+  std::size_t connections = 0; ///< connections of the attacker
+  summary ns;                  ///< time of a call
+  double worst_ns = 0;         ///< longest operation, including new lanes and copies
   std::size_t errors = 0;
-  double start_ns = 0; ///< of another job meanwhile; 0: it was refused
+  double start_ns = 0; ///< start of another job meanwhile; 0 if it was refused
 };
 
-/// What the running job does, and how long each step took it.
+/// The running job's operations, and their times.
 class observed_job {
  public:
   explicit observed_job(const job_options& options)
       : job_(options), target_(job_.targets().front()),
         memory_(target_.allocate<std::byte>(copied_bytes)), copied_(copied_bytes) {}
 
-  /// Goes on for so long, and adds what it saw.
+  /// Works for that long, and adds its samples.
   void observe(seconds length, attack_row& row, std::vector<double>& samples) {
     const stopwatch all;
     for (std::size_t n = 0; all.nanoseconds() < length.count() * 1e9; ++n) {
       const double call = timed(row, [&] { sync(target_, offloaded::nothing); });
-      if (samples.size() < most_samples) samples.push_back(call);
+      if (samples.size() < max_samples) samples.push_back(call);
       if (n % calls_between != 0) continue;
       timed(row, [&] {
         const lane l(target_);
@@ -116,7 +116,7 @@ std::vector<attack_row> measure_all(const bench_options& options, const server_p
     o.key = server.key_file();
     return o;
   };
-  // What they send can be read on the way.
+  // Forwarders record the beginnings of the hosts' connections, for replay.
   const forwarder before{server.url()};
   (void)time_start(job_at(before.url()));
   const forwarder between{server.url()};
@@ -202,7 +202,7 @@ report to_report(const std::vector<attack_row>& rows, const bench_options& optio
   for (const attack_row& r : rows)
     c.rows.push_back({r.name, r.ns, rows.front().ns, ""});
   return {"farcall bench attacks",
-          "What those who have no key can do to a job that runs.",
+          "Effect of attackers without a key on a running job.",
           environment_text(env, std::nullopt),
           {std::move(c)},
           {}};
@@ -210,9 +210,9 @@ report to_report(const std::vector<attack_row>& rows, const bench_options& optio
 
 int run_attacks(const bench_options& options) {
   const environment env = read_environment();
-  // The server says of each attack that it was refused.
+  // Without this the server would log the refusal of each attack.
   setenv(settings::variable_of(settings::row("log")).c_str(), "error", 0);
-  // It forks, so before any thread.
+  // Forks, so create it before any thread.
   const server_process server(options.transport == "tls", std::nullopt);
   const std::vector<attack_row> rows = measure_all(options, server);
   if (options.json) {
@@ -230,15 +230,15 @@ command command_attacks() {
   auto options = std::make_shared<bench_options>();
   options->transport = "tls";
   std::vector<option> all = shared_options(*options);
-  // Nothing is pinned, and the samples are as many as there is time for.
+  // Threads are not pinned, and the time limits the number of samples.
   std::erase_if(all,
                 [](const option& o) { return o.name.ends_with("-cpu") || o.name == "--batches"; });
   all.push_back({.name = "--transport",
                  .value = &options->transport,
-                 .text = "What the server is reached by",
+                 .text = "Transport to the server",
                  .choices = {"tcp", "tls"},
                  .shows_default = true});
-  return benchmark("attacks", "What calls take while somebody without a key attacks their server",
+  return benchmark("attacks", "Time of calls while an attacker without a key attacks their server",
                    std::move(all), options, run_attacks);
 }
 

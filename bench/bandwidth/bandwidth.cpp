@@ -22,21 +22,20 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::size_t quick_limit = 16 * mib;
-/// Larger blocks leave nothing in any cache, so there is nothing to warm.
-constexpr std::size_t largest_warmed = 256 * mib;
+/// Limit of warmed blocks: larger ones exceed all caches.
+constexpr std::size_t max_warmed = 256 * mib;
 
 struct bandwidth_row {
   std::size_t bytes = 0;
-  bool huge_here = false;   ///< pages of the memory in this process, as found
+  bool huge_here = false;   ///< pages of this process's memory, as found
   bool huge_target = false; ///< pages of the target's buffer, as found
-  summary copy;             ///< libc memcpy between two blocks of this process
+  summary copy;             ///< libc's memcpy between two blocks of this process
   summary put;
   summary get;
   summary floor;
 };
 
-/// A full comparison would double the time of a gigabyte copy, so the ends and the middle are
-/// looked at.
+/// Compares the ends and the middle: a full comparison would double the time of copying a gigabyte.
 bool same_at_the_ends(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.front() == b.front() && a.back() == b.back() && a[a.size() / 2] == b[b.size() / 2];
 }
@@ -121,7 +120,7 @@ void print_bandwidth(const bandwidth_options& options, bench_session& session,
     print(text);
   }
   options.draw([&] {
-    return session.make_report("bandwidth", "What copies to and from a target reach.",
+    return session.make_report("bandwidth", "Bandwidth of copies to and from a target.",
                                std::move(output.charts), std::move(output.left_out));
   });
 }
@@ -137,7 +136,7 @@ bool target_pages_are_huge(buffer<std::byte>& remote, std::size_t bytes) {
   try {
     return huge_bytes_at(map(remote).data()) >= bytes / 2;
   } catch (const error&) {
-    return false; // this transport cannot map it, so nothing is known
+    return false; // this transport cannot map the memory, so its pages are unknown
   }
 }
 
@@ -148,7 +147,7 @@ bandwidth_row measure_row(bench_session& session, std::size_t bytes, pages kind,
   const local_memory source{bytes, kind};
   const local_memory sink{bytes, kind};
   buffer<std::byte> remote = session.target().allocate<std::byte>(bytes);
-  check_round_trip(source.bytes(), sink.bytes(), remote); // touches everything, too
+  check_round_trip(source.bytes(), sink.bytes(), remote); // also touches all memory
 
   const std::span<const std::byte> from = source.bytes();
   const std::span<std::byte> to = sink.bytes();
@@ -160,7 +159,7 @@ bandwidth_row measure_row(bench_session& session, std::size_t bytes, pages kind,
   };
   std::vector<double> floor = session.measure_floor();
   const std::vector<summary> ns = take_turns(
-      {.batches = batches, .copies = copies_of(bytes, 2000), .is_warm = bytes <= largest_warmed},
+      {.batches = batches, .copies = copies_of(bytes, 2000), .is_warm = bytes <= max_warmed},
       copies);
   const std::vector<double> floor_after = session.measure_floor();
   floor.insert(floor.end(), floor_after.begin(), floor_after.end());
@@ -270,7 +269,7 @@ bandwidth_result measure_all(bench_session& session, const bandwidth_options& op
       }
     }
     for (const std::size_t bytes : chosen) {
-      if (kind == pages::huge && bytes < 2 * mib) continue; // nothing of that size lies on one
+      if (kind == pages::huge && bytes < 2 * mib) continue; // too small for a huge page
       const std::size_t available = available_memory();
       if (available < 4 * bytes + 64 * mib) {
         result.left_out.push_back(
@@ -333,11 +332,10 @@ command command_bandwidth() {
                  .shows_default = true});
   all.push_back({.name = "--kernels",
                  .value = &o.kernels,
-                 .text = "Each way to copy by itself instead, and the library's choice of them"});
+                 .text = "Measure each copy kernel instead, and the library's choice"});
   all.push_back({.name = "--unregistered",
                  .value = &o.unregistered,
-                 .text = "Memory of 32 KiB to 1 GiB that is in no segment of farcall's, on both "
-                         "sides, instead",
+                 .text = "Measure unregistered memory of 32 KiB to 1 GiB on both sides instead",
                  .excludes = "--kernels"});
   all.push_back({.name = "--fresh",
                  .value = &o.fresh,
@@ -347,14 +345,12 @@ command command_bandwidth() {
                      "caches"});
   all.push_back({.name = "--threads",
                  .value = &o.threads,
-                 .text =
-                     "With --unregistered: also measure so many threads that copy at once, each "
-                     "between blocks of its own (default: 1)",
+                 .text = "With --unregistered: also measure that many threads that copy at once, "
+                         "each between its own blocks (default: 1)",
                  .range = {{1, 256}}});
-  return benchmark(
-      "bandwidth",
-      "put and get of 8 B to 1 GiB against memcpy, or over TCP against bare copies over it",
-      std::move(all), options, run_bandwidth);
+  return benchmark("bandwidth",
+                   "put and get of 8 B to 1 GiB against memcpy, or over TCP against bare copies",
+                   std::move(all), options, run_bandwidth);
 }
 
 } // namespace farcall::tool

@@ -22,7 +22,7 @@ constexpr std::size_t quick_limit = 64 * mib;
 
 struct row_of_copies {
   std::size_t bytes = 0;
-  summary put; ///< nanoseconds each
+  summary put; ///< nanoseconds; so are the next two
   summary get;
   summary plain_put;
   summary plain_get;
@@ -34,11 +34,11 @@ struct bandwidth_result {
   std::vector<std::string> left_out; ///< what was not measured, and why
 };
 
-/// In a sample: few, since each copy takes a round trip.
-constexpr std::size_t most_copies = 200;
+/// Limit of copies in a sample: few, since each takes a round trip.
+constexpr std::size_t max_copies = 200;
 
-/// The bare copies wait until the target has left its core, and their peer sleeps while the target
-/// is at work.
+/// Measures a row. The bare copies wait until the target has left its core, and their peer sleeps
+/// while the target works.
 row_of_copies measure_row(bench_session& session, loopback_peer& peer, std::size_t bytes,
                           std::size_t batches) {
   session.bar().begin_step(format_bytes(bytes));
@@ -65,7 +65,7 @@ row_of_copies measure_row(bench_session& session, loopback_peer& peer, std::size
     if (kind == first_bare) session.wait_for_idle_target();
   };
   const std::vector<summary> ns = take_turns(
-      {.batches = batches, .copies = copies_of(bytes, most_copies), .before = change_places},
+      {.batches = batches, .copies = copies_of(bytes, max_copies), .before = change_places},
       copies);
   peer.disconnect();
   const std::vector<double> floor_after = session.measure_floor();
@@ -73,7 +73,7 @@ row_of_copies measure_row(bench_session& session, loopback_peer& peer, std::size
   return {bytes, ns[0], ns[1], ns[2], ns[3], summarize(std::move(floor))};
 }
 
-/// Bytes per nanosecond are gigabytes per second.
+/// Returns the bandwidth; bytes per nanosecond are gigabytes per second.
 double gb_per_second(const summary& ns, std::size_t bytes) {
   return static_cast<double>(bytes) / ns.p50;
 }

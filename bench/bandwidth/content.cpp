@@ -9,15 +9,15 @@ namespace {
 
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
-/// Of word number `at`: two numbers that are apart stay apart, since each step can be undone.
+/// Returns the word at index `at`. Each step is invertible, so different indices give different
+/// words.
 constexpr std::uint64_t word_at(std::uint64_t at, std::uint64_t round) {
   std::uint64_t word = (at + 1) * 0x9e3779b97f4a7c15U + round * 0xd1b54a32d192ed03U;
   word ^= word >> 29;
   return word * 0xbf58476d1ce4e5b9U;
 }
 
-/// Differs from all that a block holds in that round at that place, and in the rounds of other
-/// blocks.
+/// Returns a marked word, which differs from every unmarked word of that index in any round.
 constexpr std::uint64_t marked_word_at(std::uint64_t at, std::uint64_t round) {
   return ~word_at(at, round);
 }
@@ -28,13 +28,13 @@ std::uint64_t load(const std::byte* from) {
   return word;
 }
 
-/// The word that is marked, of those in [begin, end).
+/// Returns the index of the marked word in [begin, end).
 std::size_t marked_of(std::size_t begin, std::size_t end, std::uint64_t round) {
   return begin + (word_at(begin, ~round) >> 32) % (end - begin);
 }
 
-/// Whether the words in [begin, end) are those of the round. All are looked at, which takes less
-/// time than a branch for each.
+/// True if all words in [begin, end) have the round's content. Compares without branches, which is
+/// faster.
 bool holds(const std::byte* block, std::size_t begin, std::size_t end, std::uint64_t round) {
   std::uint64_t differences = 0;
   for (std::size_t at = begin; at < end; ++at)

@@ -6,38 +6,37 @@
 #include <optional>
 #include <span>
 
-// What blocks hold while copies of them are measured, so that each byte of a copy can be checked.
+// Content of blocks in measurements of copies, with which each copied byte can be checked.
 
 namespace farcall::tool {
 
-/// A word in each piece of this length can be marked.
+/// Length of a piece of a block with one word that can be marked.
 inline constexpr std::size_t bytes_per_mark = std::size_t{32} * 1024;
 
-/// Content that follows from the place in the block and from a number, the round: no word of it is
-/// right at another place, in a block that is filled with another round, or a byte further on.
+/// Content computed from the position in the block and a number, the round: each word is wrong at
+/// any other position, in another round, and when shifted by a byte.
 ///
-/// A copy is made once untimed, so that the caches are warm. The same bytes once more would not
-/// show whether the timed copy has moved them, and new ones throughout would leave the caches cold
-/// again. So one word in each 32 KiB, at a place that follows from the round, is changed between
-/// the two: the content is then *marked*. A copy that leaves out 64 KiB in a row, or takes them
-/// from where the copy before it has left them, is always found; shorter ones with the samples that
-/// go by.
+/// A copy is made once untimed to warm the caches. The same bytes again would not show whether the
+/// timed copy has moved them, and all new bytes would cool the caches. So one word in each 32 KiB,
+/// at a position computed from the round, is changed between the two copies: the content is then
+/// *marked*. A timed copy that omits 64 KiB in a row, or takes old data for them, is always found;
+/// shorter errors are found over many samples.
 struct block_content {
   std::uint64_t round = 0;
   bool is_marked = false;
 };
 
-/// Fills a block, whose length is a multiple of 8, with the content of a round, without marks.
+/// Fills a block, whose length is a multiple of 8, with a round's unmarked content.
 void fill_block(std::span<std::byte> block, std::uint64_t round);
 
-/// Tells each word that makes a block of so many bytes marked: its offset in bytes, and its value.
+/// Calls `mark` with the byte offset and the value of each word that differs in a marked block.
 void for_each_mark(std::size_t bytes, std::uint64_t round,
                    const std::function<void(std::size_t, std::uint64_t)>& mark);
 
-/// Writes those words into a block of this process.
+/// Writes the marked words into a block of this process.
 void mark_block(std::span<std::byte> block, std::uint64_t round);
 
-/// Offset of the first word that is not as it should be; looks at all bytes. Empty when all are.
+/// Checks all bytes, and returns the offset of the first wrong word; empty if all are right.
 [[nodiscard]] std::optional<std::size_t> first_wrong_word(std::span<const std::byte> block,
                                                           block_content content);
 

@@ -42,7 +42,7 @@ TEST(block_content, each_single_byte_counts) {
   EXPECT_EQ(first_wrong_word(block, marked), block.size() - 8);
 }
 
-TEST(block_content, of_another_round_is_wrong_in_each_word) {
+TEST(block_content, differs_in_each_word_from_another_round) {
   std::vector<std::byte> block = filled(three_pieces, 8);
   const std::vector<std::byte> stale = filled(three_pieces, 7);
   for (std::size_t at = 0; at < block.size(); at += 8)
@@ -50,7 +50,7 @@ TEST(block_content, of_another_round_is_wrong_in_each_word) {
   EXPECT_EQ(first_wrong_word(block, {.round = 7}), 0U);
 }
 
-TEST(block_content, that_is_shifted_is_wrong_from_there_on) {
+TEST(block_content, is_wrong_from_a_shift_on) {
   const std::vector<std::byte> right = filled(three_pieces, 7);
   for (const std::size_t by : {1UL, 7UL, 8UL, 64UL, 4096UL, bytes_per_mark}) {
     std::vector<std::byte> block = right;

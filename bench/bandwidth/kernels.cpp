@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
-// Each way to copy by itself, from memory of this process into that of a target, and the one that
-// the library takes by itself.
+// Measures each copy kernel, from memory of this process into a target's, and the kernel that the
+// library chooses.
 
 namespace farcall::tool {
 
@@ -27,7 +27,7 @@ constexpr std::size_t smallest = 64 * kib;
 
 struct kernel_row {
   std::size_t bytes = 0;
-  std::vector<summary> kernels; ///< as all_copy_kernels(), then the library's choice
+  std::vector<summary> kernels; ///< in the order of all_copy_kernels(), then the library's choice
 };
 
 kernel_row measure_kernels(bench_session& session, std::size_t bytes, std::size_t batches) {
@@ -35,7 +35,7 @@ kernel_row measure_kernels(bench_session& session, std::size_t bytes, std::size_
   const local_memory source{bytes, pages::small};
   const local_memory sink{bytes, pages::small};
   buffer<std::byte> remote = session.target().allocate<std::byte>(bytes);
-  check_round_trip(source.bytes(), sink.bytes(), remote); // touches everything, too
+  check_round_trip(source.bytes(), sink.bytes(), remote); // also touches all memory
   const std::span<const std::byte> from = source.bytes();
   const std::span<std::byte> to = map(remote);
   std::vector<std::function<void()>> copies;

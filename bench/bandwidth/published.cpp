@@ -7,7 +7,7 @@ namespace farcall::tool {
 
 namespace {
 
-/// 32 KiB, 64 KiB, … 1 GiB.
+/// Figures for 32 KiB, 64 KiB, … 1 GiB.
 using column = std::array<double, 16>;
 
 constexpr std::size_t first_bytes = std::size_t{32} * 1024;

@@ -67,7 +67,7 @@ target_block::target_block(const node& where, std::size_t bytes, pages kind)
 target_block::~target_block() {
   try {
     sync(where_, offloaded::release_block, address_);
-  } catch (const error&) { // the target has ended, and its memory with it
+  } catch (const error&) { // the target has ended, with its memory
   }
 }
 

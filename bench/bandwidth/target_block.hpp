@@ -3,8 +3,8 @@
 #include <bench/bandwidth/content.hpp>
 #include <bench/runner/local_memory.hpp>
 
-#include <farcall/offload/buffer.hpp>
-#include <farcall/offload/node.hpp>
+#include <farcall/async/node.hpp>
+#include <farcall/copy/buffer.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,20 +13,21 @@ namespace farcall::tool {
 
 namespace offloaded {
 
-/// Memory of the target's own that farcall knows nothing about, touched; its address.
+/// Functions that run on the target. reserve_block() returns the address of new, touched,
+/// unregistered memory.
 std::uint64_t reserve_block(std::uint64_t bytes, pages kind);
 void release_block(std::uint64_t address);
-/// fill_block() there.
+/// Calls fill_block() on the block.
 void fill_block_at(std::uint64_t address, std::uint64_t bytes, std::uint64_t round);
-/// first_wrong_word() there; `bytes` when none is wrong.
+/// Calls first_wrong_word() on the block; returns `bytes` if all words are right.
 std::uint64_t first_wrong_word_at(std::uint64_t address, std::uint64_t bytes,
                                   block_content content);
-/// huge_bytes_at() there.
+/// Calls huge_bytes_at() on the block.
 std::uint64_t huge_bytes_of_block(std::uint64_t address);
 
 } // namespace offloaded
 
-/// Such memory of a target, for as long as this lives. Its functions are calls to the target.
+/// Unregistered memory of a target during the object's lifetime. The members call the target.
 class target_block {
  public:
   target_block(const node& where, std::size_t bytes, pages kind);
@@ -38,9 +39,9 @@ class target_block {
 
   [[nodiscard]] remote_span<std::byte> bytes() const { return {where_.id(), address_, bytes_}; }
   void fill(std::uint64_t round);
-  /// As first_wrong_word(); bytes().size() when none is wrong.
+  /// Calls first_wrong_word(); returns bytes().size() if all words are right.
   [[nodiscard]] std::size_t first_wrong(block_content content) const;
-  /// How much of it lies on huge pages.
+  /// Returns the bytes on huge pages.
   [[nodiscard]] std::size_t huge_bytes() const;
 
  private:

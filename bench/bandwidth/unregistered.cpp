@@ -24,7 +24,7 @@
 
 #include <fmt/format.h>
 
-// Copies between memory that is in no segment of farcall's, on either side.
+// Measures copies between unregistered memory.
 
 namespace farcall::tool {
 
@@ -32,18 +32,18 @@ namespace {
 
 constexpr std::size_t smallest = 32 * kib;
 constexpr std::size_t quick_limit = 16 * mib;
-/// From here on fewer samples: each takes a second with its content and the look at all of it.
+/// Block size from which fewer samples are taken: each takes a second, to fill and check all bytes.
 constexpr std::size_t large = 256 * mib;
 constexpr std::size_t samples_of_large = 7;
-/// Larger blocks leave nothing in any cache, so there is nothing to warm.
-constexpr std::size_t largest_warmed = 256 * mib;
-/// A sample copies about as much, so that reading the clock does not count.
+/// Limit of warmed blocks: larger ones exceed all caches.
+constexpr std::size_t max_warmed = 256 * mib;
+/// Bytes copied in a sample, to hide the cost of reading the clock.
 constexpr std::size_t bytes_of_sample = 4 * mib;
-constexpr std::size_t most_copies = 128;
+constexpr std::size_t max_copies = 128;
 constexpr std::size_t blocks_of_thread = 3;
 
 enum class copying : std::uint8_t { locally, put, get };
-/// In the order of their numbers.
+/// In the order of the enumerators.
 constexpr std::array all_kinds{copying::locally, copying::put, copying::get};
 
 const char* word_of(pages kind) {
@@ -57,13 +57,13 @@ const char* word_of(pages kind) {
   }
 }
 
-/// One thread's three blocks.
+/// The three blocks of one thread.
 class thread_blocks {
  public:
   thread_blocks(const node& target, std::size_t bytes, pages kind)
       : source_(bytes, kind), sink_(bytes, kind), there_(target, bytes, kind) {}
 
-  /// Where the copy of that kind comes from gets its content, on the side that it is on.
+  /// Fills the source of copies of that kind, on its side.
   void fill(copying kind, std::uint64_t round) {
     if (kind == copying::get) {
       there_.fill(round);
@@ -72,8 +72,8 @@ class thread_blocks {
     }
   }
 
-  /// The host marks the target's block, too: a word here and there, so that its other lines stay in
-  /// the caches as the copy before has left them.
+  /// Marks the source. The host marks the target's block too, by puts of single words, so that the
+  /// other lines stay cached as the previous copy left them.
   void mark(copying kind, std::uint64_t round) {
     if (kind != copying::get) {
       mark_block(source_.bytes(), round);
@@ -97,7 +97,7 @@ class thread_blocks {
     }
   }
 
-  /// Throws failed_run unless all has arrived.
+  /// Throws failed_run if a byte is wrong.
   void check(copying kind, block_content content) const {
     const std::size_t bytes = sink_.bytes().size();
     const std::size_t wrong = kind == copying::put
@@ -119,11 +119,11 @@ class thread_blocks {
   local_memory source_;
   local_memory sink_;
   target_block there_;
-  /// So that the compiler neither inlines the copy nor leaves it out.
+  /// Volatile, so that the compiler neither inlines nor removes the copy.
   void* (*volatile memory_copy_)(void*, const void*, std::size_t) = std::memcpy;
 };
 
-/// The processors that this process may use, the host's first.
+/// Returns the processors that this process may use, the host's first.
 std::vector<int> cpus_from_host(const bench_session& session) {
   std::vector<int> cpus = session.env().cpus;
   const auto host = std::find(cpus.begin(), cpus.end(), session.cores().host);
@@ -136,8 +136,8 @@ class row_measurement {
   row_measurement(bench_session& session, std::size_t bytes, pages kind, std::size_t threads,
                   std::size_t batches, bool is_fresh)
       : session_(session), bytes_(bytes), barrier_(threads), times_(threads),
-        copies_(is_fresh ? 1 : std::clamp<std::size_t>(bytes_of_sample / bytes, 1, most_copies)),
-        is_fresh_(is_fresh), is_warm_(!is_fresh && bytes <= largest_warmed) {
+        copies_(is_fresh ? 1 : std::clamp<std::size_t>(bytes_of_sample / bytes, 1, max_copies)),
+        is_fresh_(is_fresh), is_warm_(!is_fresh && bytes <= max_warmed) {
     for (std::size_t t = 0; t < threads; ++t) {
       blocks_.push_back(std::make_unique<thread_blocks>(session.target(), bytes, kind));
       times_[t].resize(all_kinds.size() * batches);
@@ -165,7 +165,8 @@ class row_measurement {
     clock::time_point end;
   };
 
-  /// All of one thread. The kinds take turns, so that a change of the machine strikes all of them.
+  /// Measures all samples of one thread. The kinds alternate, so that changes of the machine affect
+  /// all alike.
   void measure_by(std::size_t thread) {
     thread_blocks& own = *blocks_[thread];
     std::uint64_t round = (std::uint64_t{thread} + 1) << 32;
@@ -184,19 +185,19 @@ class row_measurement {
       for (std::size_t i = 0; i < copies_; ++i)
         own.copy(kind);
       times_[thread][sample] = {begin, clock::now()};
-      barrier_.arrive_and_wait(); // the look at the bytes would slow the others down
+      barrier_.arrive_and_wait(); // checking the bytes would slow the other threads down
       own.check(kind, {.round = round, .is_marked = is_warm_});
     }
   }
 
-  /// The target has nothing to do, but is awake if it can take part. To wait until it sleeps would
-  /// let other programs at the caches.
+  /// Makes the target idle, but awake if it takes part in the copy. Waiting until it sleeps would
+  /// give other programs time to change the caches.
   void rouse_target(copying kind) {
     if (!is_fresh_) session_.wait_for_idle_target();
     if (kind != copying::locally) sync(session_.target(), offloaded::nothing);
   }
 
-  /// From the first begin to the last end.
+  /// Returns the times from the first thread's begin to the last one's end.
   [[nodiscard]] summary of_kind(copying kind) const {
     std::vector<double> samples;
     for (auto sample = static_cast<std::size_t>(kind); sample < times_.front().size();
@@ -215,7 +216,7 @@ class row_measurement {
   bench_session& session_;
   std::size_t bytes_;
   spin_barrier barrier_;
-  std::vector<std::vector<time_of_sample>> times_; ///< of each thread; kind by kind in turn
+  std::vector<std::vector<time_of_sample>> times_; ///< of each thread; the kinds alternate
   std::size_t copies_;
   bool is_fresh_;
   bool is_warm_;
@@ -226,7 +227,7 @@ double to_gb_per_second(double mib_per_second) {
   return mib_per_second * static_cast<double>(mib) / 1e9;
 }
 
-/// Of one thread; with several, none is comparable.
+/// Returns the published figure, which exists for one thread only.
 std::optional<double> published(const unregistered_row& row, direction way) {
   if (row.threads != 1) return std::nullopt;
   return published_mib_per_second(way, row.kind, row.bytes);
@@ -303,7 +304,7 @@ std::string why_not_measured(std::size_t bytes, pages kind, std::size_t threads,
     return fmt::format("{}: needs {} of the pool, and {} are free", what, format_bytes(needed),
                        format_bytes(available));
   }
-  // Each block takes a huge page more than its length, and others need memory, too.
+  // A block takes up to a huge page more than its length, and other programs need memory too.
   const std::size_t needed = blocks * (bytes + bytes_of_huge_page) + bytes / 2 + 64 * mib;
   if (available >= needed) return {};
   return fmt::format("{}: needs {} blocks of it, {} with what the rest takes, and {} of memory are "
@@ -442,10 +443,9 @@ int run_bandwidth_of_unregistered(const bandwidth_options& options) {
                       {"unregistered", unregistered_json(rows)},
                       {"floor_ns", percentiles_json(session.floor())},
                       {"env", session.circumstances()}};
-  const std::string blocks =
-      options.fresh ? "before each copy, the owner of the source has written it, and that of the "
-                      "destination has read that\n"
-                    : "";
+  const std::string blocks = options.fresh ? "before each copy, the source was written, and the "
+                                             "destination read, each by its owner\n"
+                                           : "";
   print_bandwidth(options, session,
                   {document, blocks + unregistered_tables(rows), unregistered_charts(rows),
                    std::move(left_out)});

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(published, there_is_a_figure_of_each_length_of_the_scans) {
+TEST(published, has_a_figure_for_each_scanned_length) {
   EXPECT_EQ(published_mib_per_second(direction::to_target, pages::small, 32 * kib), 138);
   EXPECT_EQ(published_mib_per_second(direction::to_target, pages::small, gib), 5654);
   EXPECT_EQ(published_mib_per_second(direction::to_target, pages::huge, mib), 2673);
@@ -20,12 +20,12 @@ TEST(published, there_is_a_figure_of_each_length_of_the_scans) {
   EXPECT_EQ(published_mib_per_second(direction::from_target, pages::hugetlb, gib), 10872);
 }
 
-TEST(published, there_is_none_of_other_lengths) {
+TEST(published, has_no_figure_for_other_lengths) {
   for (const std::size_t bytes : {16 * kib, 48 * kib, 2 * gib})
     EXPECT_EQ(published_mib_per_second(direction::to_target, pages::small, bytes), std::nullopt);
 }
 
-TEST(unregistered_sizes, they_double_from_32_kib_on) {
+TEST(unregistered_sizes, double_from_32_kib_on) {
   bandwidth_options options;
   EXPECT_EQ(unregistered_sizes(options).size(), 16U);
   EXPECT_EQ(unregistered_sizes(options).back(), gib);
@@ -35,7 +35,7 @@ TEST(unregistered_sizes, they_double_from_32_kib_on) {
   EXPECT_EQ(unregistered_sizes(options), (std::vector<std::size_t>{32 * kib, 64 * kib}));
 }
 
-TEST(unregistered_sizes, what_does_not_go_together_is_refused) {
+TEST(unregistered_sizes, refuse_conflicting_options) {
   bandwidth_options options;
   options.max_bytes = kib;
   EXPECT_THROW((void)unregistered_sizes(options), usage_problem);
@@ -72,7 +72,7 @@ TEST(unregistered_tables, there_is_one_for_each_kind_of_pages) {
   EXPECT_THAT(text, HasSubstr("sides, small pages"));
   EXPECT_THAT(text, HasSubstr("sides, transparent huge pages"));
   EXPECT_THAT(text, Not(HasSubstr("hugetlb")));
-  // 1 MiB in 50 µs, and 1755 MiB/s as published.
+  // 1 MiB in 50 µs, against a published 1755 MiB/s.
   EXPECT_THAT(text, HasSubstr("20.97"));
   EXPECT_THAT(text, HasSubstr("2.00 x"));
   EXPECT_THAT(text, HasSubstr("1.84"));

@@ -1,5 +1,5 @@
-// For programs that are built here and run where the C library is older than 2.36:
-// std::random_device of g++'s library, which is linked in, calls this function of newer ones.
+// For programs that are built here and run with a C library older than 2.36: std::random_device of
+// g++'s library, which is linked in, calls this function of newer ones.
 
 #include <cstdint>
 

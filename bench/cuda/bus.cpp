@@ -1,4 +1,4 @@
-// What the parts of a round trip cost, which say where the time of a call goes.
+// Costs of the parts of a round trip, which show where the time of a call is spent.
 
 #include "session.hpp"
 

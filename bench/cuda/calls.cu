@@ -28,7 +28,7 @@ void measure_payload(session& s, const node& device) {
   s.latency("call, " + std::to_string(Bytes) + " B each way",
             [&] { b = sync(device, pure_fn<gpu::raised<Bytes>>, b); }, {.against = rival});
   if (b.words[0] == 0 || b.words[0] != b.words[Bytes / 4 - 1])
-    throw std::runtime_error("a call has answered wrongly");
+    throw std::runtime_error("a call has returned a wrong result");
 }
 
 void measure_host_calls(session& s, const node& device) {
@@ -38,7 +38,7 @@ void measure_host_calls(session& s, const node& device) {
             [&] { (void)sync(device, device_fn<ask_host>, 1U); }, {.samples = samples});
   std::vector<double> each = gpu::sample(samples / 10, [&] {
     if (sync(device, device_fn<ask_host>, many) != many)
-      throw std::runtime_error("calls of the host have answered wrongly");
+      throw std::runtime_error("calls of the host have returned wrong results");
   });
   for (double& ns : each)
     ns /= many;

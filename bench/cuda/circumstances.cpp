@@ -18,7 +18,7 @@ namespace {
 
 using tool::first_line_of;
 
-/// Where the kernel tells about the device; empty when it does not.
+/// Returns the folder in /sys that describes the device; empty if there is none.
 std::string folder_of(int device) {
   std::array<char, 32> bus{};
   if (cudaDeviceGetPCIBusId(bus.data(), bus.size(), device) != cudaSuccess) return {};
@@ -28,7 +28,7 @@ std::string folder_of(int device) {
   return "/sys/bus/pci/devices/" + id + '/';
 }
 
-/// "0-3,8" in numbers.
+/// Parses a list like "0-3,8".
 std::vector<int> numbers_in(const std::string& list) {
   std::vector<int> numbers;
   std::istringstream in(list);
@@ -78,7 +78,7 @@ void add_gpu(report& out, int device) {
                                          "), NUMA node " + node);
 }
 
-/// In each sample of a latency.
+/// Returns the time of reading the clock, which each sample of a latency includes.
 double clock_ns() {
   return summarize(gpu::sample(10'000, [] {})).p50;
 }

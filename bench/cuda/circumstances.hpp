@@ -4,10 +4,10 @@
 
 namespace farcall::bench {
 
-/// The processors that this process may use, those near the GPU first.
+/// Returns the processors that this process may use, those near the GPU first.
 [[nodiscard]] std::vector<int> cpus_for(const options& o);
 
-/// What the figures depend on: processor, GPU, driver, link, compilers, pinning.
+/// Adds the conditions of the measurement: processor, GPU, driver, link, compilers, pinning.
 void add_circumstances(report& out, const options& o, const std::vector<int>& cpus);
 
 } // namespace farcall::bench

@@ -1,4 +1,4 @@
-// put and get, beside the copies that CUDA makes without us.
+// Compares put and get with CUDA's own copies.
 
 #include "session.hpp"
 
@@ -25,7 +25,7 @@ std::string text_of_bytes(std::size_t bytes) {
                                       : std::to_string(bytes >> 20) + " MiB";
 }
 
-/// Many copies of little, few of much: some tenths of a second.
+/// Returns the number of rounds, so that each size takes some tenths of a second.
 std::size_t rounds_of(const session& s, std::size_t bytes) {
   const std::size_t rounds = (std::size_t{2} << 30) / bytes;
   return std::clamp<std::size_t>(rounds, 12, 500) / (s.asked.quick ? 4 : 1);
@@ -45,7 +45,7 @@ class copies {
     if (s.is_gpu()) {
       pinned_.emplace(there_.size());
       stream_.emplace();
-      // The farcall's own streams must not be what this one waits for.
+      // Touch the pages before the first copy is timed.
       std::memset(pinned_->get(), 2, there_.size());
     }
   }
@@ -93,7 +93,7 @@ class copies {
     stream_->synchronize();
   }
 
-  /// In turn, so that both see the same machine.
+  /// Alternates the two, so that both find the machine in the same state.
   template <class Ours, class Theirs>
   void both(const char* way, const char* memory, const char* rival, std::size_t bytes, Ours&& ours,
             Theirs&& theirs) {
@@ -113,15 +113,13 @@ class copies {
       our_ns.push_back(gpu::ns_between(a, b));
       their_ns.push_back(gpu::ns_between(b, c));
     }
-    row theirs_row{.what = rival + std::string(", ") + way + rest,
-                   .unit = "GB/s",
-                   .value = in_gb_per_s(std::move(their_ns), bytes)};
-    row ours_row{
-        .what = way + rest, .unit = "GB/s", .value = in_gb_per_s(std::move(our_ns), bytes)};
-    ours_row.ratio = ours_row.value.p50 / theirs_row.value.p50;
-    ours_row.against = rival;
-    s_->out.add(std::move(theirs_row));
-    s_->out.add(std::move(ours_row));
+    const std::string theirs_name = rival + std::string(", ") + way + rest;
+    s_->out.add(
+        {.what = theirs_name, .unit = "GB/s", .value = in_gb_per_s(std::move(their_ns), bytes)});
+    s_->out.add({.what = way + rest,
+                 .unit = "GB/s",
+                 .value = in_gb_per_s(std::move(our_ns), bytes),
+                 .against = theirs_name});
   }
 
   session* s_;

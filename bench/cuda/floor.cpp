@@ -1,4 +1,4 @@
-// What no call can beat: one word there and one back, with nothing between.
+// The floor: one word there and back, with no work between; no call can be faster.
 
 #include "session.hpp"
 
@@ -7,22 +7,22 @@
 #include <tools/common/pinning.hpp>
 
 #include <farcall/base/clock.hpp>
+#include <farcall/base/library_thread.hpp>
 
 #include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace farcall::bench {
 namespace {
 
-/// The answers come from a thread.
+/// Measures with another thread in place of a device.
 std::vector<double> between_threads(std::size_t samples, int cpu) {
   auto b = std::make_unique<gpu::flag_board>();
   std::atomic<bool> is_done{false};
-  std::thread echo([&] {
+  library_thread echo("farcall-tool", [&] {
     tool::pin_this_thread(cpu);
     std::uint64_t number = 1;
     while (!is_done.load(std::memory_order_relaxed)) {
@@ -39,7 +39,7 @@ std::vector<double> between_threads(std::size_t samples, int cpu) {
   try {
     taken = gpu::time_flags(*b, samples, 1);
   } catch (const std::exception&) {
-    // No figures then.
+    // Leave `taken` empty: there are no figures then.
   }
   is_done = true;
   echo.join();

@@ -1,4 +1,4 @@
-// Calls that are launches of whole grids, with the same futures as others.
+// Calls that launch whole grids, with the same futures as other calls.
 
 #include "session.hpp"
 
@@ -26,7 +26,7 @@ void measure_window(session& s, const node& device, const grid& shape) {
     for (std::size_t k = 0; k < calls; ++k) {
       future<void>& place = window[k % depth];
       if (place.valid()) place.get();
-      // CUDA's compiler takes what an assignment returns for lost.
+      // The cast: CUDA's compiler warns that the assignment's result is discarded.
       (void)(place = async(device, shape, device_fn<look_at>, gpu::block<64>{}));
     }
     for (future<void>& place : window)
@@ -43,7 +43,7 @@ void measure_grids(session& s) {
   const watched_job j = s.start(1);
   const node device = j.device();
   async(device.within(first_call_timeout), grid{}, device_fn<look_at>, gpu::block<64>{}).get();
-  // Emulated launches are passed on to a thread that sleeps.
+  // Fewer samples: emulated launches are passed to a thread that sleeps.
   const std::size_t samples = s.is_gpu() ? s.asked.samples : s.asked.samples / 10;
   const auto one = [&](const grid& shape) {
     s.latency("async(gpu, grid{" + std::to_string(shape.blocks) + ", 256}, f)",

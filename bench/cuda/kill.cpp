@@ -1,8 +1,9 @@
-// How processes end that have workers on a GPU: killed, and with a handler that never ends.
+// Ends of processes with workers on a GPU: killed, and with a handler that never ends.
 
 #include "kill.hpp"
 #include "session.hpp"
 
+#include <farcall/transport/process.hpp>
 #include <tools/common/pinning.hpp>
 
 #include <array>
@@ -17,7 +18,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int timeout_ms = 30'000;
 
-/// This program again, which says one line when it has made a call.
+/// This program, started again; prints a character when it has made a call.
 class process {
  public:
   process(const char* role, const std::string& target) {
@@ -34,15 +34,9 @@ class process {
     if (::pipe2(ends.data(), O_CLOEXEC) != 0)
       throw std::system_error(errno, std::generic_category(), "pipe");
     from_ = ends[0];
-    posix_spawn_file_actions_t files;
-    (void)::posix_spawn_file_actions_init(&files);
-    (void)::posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
-    std::array<std::string, 4> words{"farcall_cuda_bench", role, "--targets", target};
-    std::array<char*, 5> arguments{words[0].data(), words[1].data(), words[2].data(),
-                                   words[3].data(), nullptr};
     const int status =
-        ::posix_spawn(&pid_, "/proc/self/exe", &files, nullptr, arguments.data(), environ);
-    (void)::posix_spawn_file_actions_destroy(&files);
+        spawn(pid_, running_program, {"farcall_cuda_bench", role, "--targets", target},
+              {.prints_to = {.output = ends[1]}, .has_own_group = false});
     (void)::close(ends[1]);
     if (status != 0) {
       (void)::close(from_);
@@ -59,14 +53,14 @@ class process {
     (void)::close(from_);
   }
 
-  /// Returns when it has made its call.
+  /// Waits until the process has made its call.
   void await_call() const {
     pollfd end{from_, POLLIN, 0};
     char said = 0;
     if (::poll(&end, 1, timeout_ms) != 1 || ::read(from_, &said, 1) != 1 || said != '+')
       throw std::runtime_error("a process that was started to call the device has not done so");
   }
-  /// Returns when the system has taken it away.
+  /// Kills the process, and waits until the system has removed it.
   void kill_and_wait() {
     (void)::kill(pid_, SIGKILL);
     wait();
@@ -75,7 +69,7 @@ class process {
     (void)::waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }
-  /// False when it has not ended by itself. Throws when it has ended with an error.
+  /// Returns false if the process has not ended by itself. Throws if it has ended with an error.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds time) {
     const auto deadline = gpu::stopwatch_clock::now() + time;
     int status = 0;
@@ -95,14 +89,14 @@ class process {
   int from_ = -1;
 };
 
-/// A process may take seconds to find its GPU.
-constexpr std::chrono::seconds longest_kills{15};
+/// Limit of all kills: a process may take seconds to find its GPU.
+constexpr std::chrono::seconds max_kills{15};
 
-/// Of what a process that is started does.
-constexpr std::chrono::milliseconds patience{timeout_ms + 10'000};
+/// Timeout of a started process.
+constexpr std::chrono::milliseconds process_timeout{timeout_ms + 10'000};
 
-/// A GPU that still runs a handler must not keep the process that has given it up.
-constexpr std::chrono::seconds longest_end{5};
+/// Timeout of a process that has given up a GPU on which a handler still runs.
+constexpr std::chrono::seconds max_end{5};
 
 double call_from_a_new_process(const std::string& target) {
   const auto begun = gpu::stopwatch_clock::now();
@@ -113,18 +107,19 @@ double call_from_a_new_process(const std::string& target) {
   return ns;
 }
 
-/// Of a process that says when its end begins. False when it did not end.
+/// Measures the time from the announced end of a process to its real end. Returns false if it did
+/// not end.
 bool time_end(session& s, const std::string& target, const char* role, const std::string& what) {
-  s.watch.expect(what, patience);
+  s.watch.expect(what, process_timeout);
   process p(role, target);
   p.await_call();
   const auto begun = gpu::stopwatch_clock::now();
-  const bool has_ended = p.ends_within(longest_end);
+  const bool has_ended = p.ends_within(max_end);
   if (!has_ended) p.kill_and_wait();
   const double ns = gpu::ns_between(begun, gpu::stopwatch_clock::now());
   s.out.add_duration(
       what + (has_ended ? ", to process gone" : ", killed after 5 s, to process gone"), {ns});
-  s.watch.expect("a new process that makes a call", patience);
+  s.watch.expect("a new process that makes a call", process_timeout);
   s.out.add_duration("new process to its first answer, after that",
                      {call_from_a_new_process(target)});
   return has_ended;
@@ -139,9 +134,10 @@ void measure_kill(session& s) {
   std::vector<double> undisturbed;
   std::vector<double> gone;
   std::vector<double> next;
-  const auto end = gpu::stopwatch_clock::now() + longest_kills;
+  const auto end = gpu::stopwatch_clock::now() + max_kills;
   for (std::size_t i = 0; i < s.asked.choose(8, 3) && gpu::stopwatch_clock::now() < end; ++i) {
-    s.watch.expect("a new process that makes a call, beside one that is killed", 2 * patience);
+    s.watch.expect("a new process that makes a call, beside one that is killed",
+                   2 * process_timeout);
     undisturbed.push_back(call_from_a_new_process(target));
     process victim("--hold", target);
     victim.await_call();
@@ -150,14 +146,13 @@ void measure_kill(session& s) {
     gone.push_back(gpu::ns_between(begun, gpu::stopwatch_clock::now()));
     next.push_back(call_from_a_new_process(target));
   }
-  const row& usual =
-      s.out.add_duration("new process to its first answer, device free", std::move(undisturbed));
-  row after{
-      .what = "the same, right after the kill", .unit = "ns", .value = summarize(std::move(next))};
-  after.ratio = after.value.p50 / usual.value.p50;
-  after.against = usual.what;
+  const std::string usual = "new process to its first answer, device free";
+  s.out.add_duration(usual, std::move(undisturbed));
   s.out.add_duration("kill -9 with resident workers to process gone", std::move(gone));
-  s.out.add(std::move(after));
+  s.out.add({.what = "the same, right after the kill",
+             .unit = "ns",
+             .value = summarize(std::move(next)),
+             .against = usual});
 }
 
 void measure_give_up(session& s) {

@@ -4,18 +4,19 @@
 
 namespace farcall::bench {
 
-/// In a process that was started to be killed: makes a call, says so on standard output, and keeps
-/// workers on the device until then.
+/// Role of a process that will be killed: makes a call, reports it on standard output, and keeps
+/// workers on the device until the end.
 int hold_device(const options& o);
 
-/// Makes one call and says so.
+/// Makes one call and reports it.
 int call_once(const options& o);
 
-/// Makes a call that never ends, says on standard error what is known of it, gives the device up,
-/// says so, and ends as any process does.
+/// Makes a call that never ends, prints a diagnosis on standard error, gives the device up, reports
+/// that, and ends like any process.
 int spin_and_give_up(const options& o);
 
-/// Ends as a program that calls exit() in the middle: its job is not ended, and its workers stay.
+/// Ends like a program that calls exit() while it works: the job is not ended, and its workers
+/// stay.
 int exit_with_workers(const options& o);
 
 } // namespace farcall::bench

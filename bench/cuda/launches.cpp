@@ -1,4 +1,4 @@
-// What a call costs that is a launch.
+// Costs of a call that is a launch.
 
 #include "session.hpp"
 

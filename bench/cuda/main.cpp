@@ -1,5 +1,4 @@
 #include "circumstances.hpp"
-#include "goals.hpp"
 #include "kill.hpp"
 #include "session.hpp"
 #include "smoke.hpp"
@@ -11,9 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <cuda_runtime_api.h>
@@ -23,9 +19,9 @@ namespace {
 
 constexpr int skipped = 77;
 
-/// Empty when the device can be used, as far as CUDA knows.
+/// Returns why the device cannot be used; empty if CUDA can use it.
 std::string missing_gpu(const options& o) {
-  // Some of our own kernels are first used while workers run.
+  // Load all kernels now: some of our own are first used while workers run.
   (void)::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -43,20 +39,12 @@ struct group {
 constexpr group groups[] = {
     {"floor", measure_floor}, {"bus", measure_bus},        {"launches", measure_launches},
     {"calls", measure_calls}, {"stages", measure_stages},  {"rates", measure_rates},
-    {"grids", measure_grids}, {"copies", measure_copies},  {"lease", measure_lease},
+    {"grids", measure_grids}, {"copies", measure_copies},  {"lease", measure_idle_timeout},
     {"kill", measure_kill},   {"give-up", measure_give_up}};
 
-std::string content_of(const std::string& file) {
-  std::ifstream in(file);
-  if (!in) throw usage_error("cannot read " + file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 int measure(const options& o) {
-  report out(o.json, o.csv);
-  // The first of the processes finds no file yet.
-  if (o.append && std::filesystem::exists(o.csv)) out.read_csv(content_of(o.csv));
-  watchdog watch{std::chrono::seconds(o.patience)};
+  report out(o.csv);
+  watchdog watch{std::chrono::seconds(o.timeout_s)};
   session s{o, out, watch, cpus_for(o)};
   add_circumstances(out, o, s.cpus);
   tool::pin_this_thread(s.cpus.front());
@@ -71,16 +59,7 @@ int measure(const options& o) {
     }
   }
   watch.expect("the end of the process");
-  if (!o.append) print_goals(out, s.is_gpu());
   return status;
-}
-
-int show_goals(const options& o) {
-  report all("", "");
-  all.read_csv(content_of(o.csv));
-  all.print();
-  print_goals(all, o.is_gpu());
-  return EXIT_SUCCESS;
 }
 
 int run(int argc, char** argv) {
@@ -89,7 +68,6 @@ int run(int argc, char** argv) {
     std::fputs(help_text(), stdout);
     return EXIT_SUCCESS;
   }
-  if (o.what == role::goals) return show_goals(o);
   if (o.is_gpu()) {
     if (const std::string why = missing_gpu(o); !why.empty()) {
       std::printf("farcall_cuda_bench: no GPU for %s: %s\n", o.target.c_str(), why.c_str());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 
 namespace farcall::bench {
 namespace {
@@ -13,6 +14,11 @@ constexpr std::array<std::string_view, 11> groups{"floor",  "bus",   "launches",
                                                   "stages", "rates", "grids",    "copies",
                                                   "lease",  "kill",  "give-up"};
 constexpr std::size_t quick_samples = 20'000;
+const std::map<std::string_view, role> roles{{"--smoke", role::smoke},
+                                             {"--hold", role::hold},
+                                             {"--once", role::once},
+                                             {"--pin", role::pin},
+                                             {"--spin", role::spin}};
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> words;
@@ -55,16 +61,14 @@ options parse_options(const std::vector<std::string>& arguments) {
       if (i + 1 == arguments.size()) throw usage_error(word + " needs a value");
       return arguments[++i];
     };
-    if (word == "--targets") {
+    if (const auto role = roles.find(word); role != roles.end()) {
+      o.what = role->second;
+    } else if (word == "--targets") {
       o.target = value();
-    } else if (word == "--json") {
-      o.json = value();
     } else if (word == "--csv") {
       o.csv = value();
-    } else if (word == "--append") {
-      o.append = true;
     } else if (word == "--patience") {
-      o.patience = number_of(word, value(), 1);
+      o.timeout_s = number_of(word, value(), 1);
     } else if (word == "--only") {
       o.only = split(value());
     } else if (word == "--samples") {
@@ -72,18 +76,6 @@ options parse_options(const std::vector<std::string>& arguments) {
       has_samples = true;
     } else if (word == "--quick") {
       o.quick = true;
-    } else if (word == "--smoke") {
-      o.what = role::smoke;
-    } else if (word == "--hold") {
-      o.what = role::hold;
-    } else if (word == "--once") {
-      o.what = role::once;
-    } else if (word == "--pin") {
-      o.what = role::pin;
-    } else if (word == "--spin") {
-      o.what = role::spin;
-    } else if (word == "--goals") {
-      o.what = role::goals;
     } else if (word == "--help" || word == "-h") {
       o.help = true;
     } else {
@@ -91,8 +83,6 @@ options parse_options(const std::vector<std::string>& arguments) {
     }
   }
   if (o.quick && !has_samples) o.samples = quick_samples;
-  if ((o.append || o.what == role::goals) && o.csv.empty())
-    throw usage_error("--append and --goals need the figures' file: --csv FILE");
   if (o.target.find(',') != std::string::npos ||
       !(o.is_gpu() || o.target.starts_with("cuda-emulated")))
     throw usage_error("--targets needs one device, cuda:0 or cuda-emulated:0, not \"" + o.target +
@@ -103,24 +93,21 @@ options parse_options(const std::vector<std::string>& arguments) {
 const char* help_text() {
   return R"(usage: farcall_cuda_bench [options]
 
-Measures what a call of a GPU costs, beside the floor of the bus and beside launches of kernels.
+Measures the costs of calls of a GPU, the floor of the bus, and the costs of launches.
 
-  --targets URL    the device: cuda:0 (default), or cuda-emulated:0 for all that needs no GPU
+  --targets URL    the device: cuda:0 (default), or cuda-emulated:0 for figures that need no GPU
   --only GROUPS    floor, bus, launches, calls, stages, rates, grids, copies, lease, kill, give-up;
                    separated by commas
   --samples N      of each latency (200000, with --quick 20000)
   --quick          fewer samples: some seconds
-  --json FILE      write all figures as one JSON document, too
-  --csv FILE       and as a table for programs
-  --append         to the figures that the table of --csv has already, which the new ones are
-                   compared with too
-  --goals          measure nothing: print the table of --csv, and how it stands to the goals
+  --csv FILE       add all figures to this table, too; bench/cuda/report.py FILE compares them with
+                   the floor, with launches and with the goals
   --smoke          only make a few calls of each kind and check their results
-  --patience N     end after N seconds (10) in which nothing has gone on, and say on standard error
-                   what workers, lanes and streams are at
+  --patience N     end after N seconds (10) without progress, and print the state of workers, lanes
+                   and streams on standard error
 
-Exit status: 0; 1 when something has failed; 2 for a wrong command line; 3 when nothing went on any
-more; 77 without a GPU.
+Exit status: 0; 1 if a group has failed; 2 for a wrong command line; 3 without progress for too
+long; 77 without a GPU.
 )";
 }
 

@@ -1,4 +1,4 @@
-// How many calls a second go through, from one thread of the host and from several.
+// Rates of calls, from one thread of the host and from several.
 
 #include "session.hpp"
 
@@ -14,7 +14,7 @@
 namespace farcall::bench {
 namespace {
 
-/// Keeps as many calls under way as there are futures.
+/// Makes calls, as many at a time as there are futures.
 void make_calls(const node& device, std::vector<future<std::uint64_t>>& window, std::size_t calls) {
   gpu::block<64> b{};
   std::uint64_t sum = 0;
@@ -23,7 +23,7 @@ void make_calls(const node& device, std::vector<future<std::uint64_t>>& window, 
     future<std::uint64_t>& place = window[at];
     if (place.valid()) sum += place.get();
     b.words[0] = static_cast<std::uint32_t>(i);
-    // CUDA's compiler takes what an assignment returns for lost.
+    // The cast: CUDA's compiler warns that the assignment's result is discarded.
     (void)(place = async(device, pure_fn<gpu::sum_of>, b));
     if (++at == window.size()) at = 0;
   }
@@ -31,7 +31,7 @@ void make_calls(const node& device, std::vector<future<std::uint64_t>>& window, 
     if (place.valid()) sum += place.get();
   }
   if (sum != std::uint64_t{calls} * (calls - 1) / 2)
-    throw std::runtime_error("the answers of many calls do not add up");
+    throw std::runtime_error("the results of many calls do not add up");
 }
 
 void measure_windows(session& s) {
@@ -55,7 +55,7 @@ void measure_windows(session& s) {
   }
 }
 
-/// As many threads as workers; lanes go to workers in turn.
+/// Measures with as many threads as workers; lanes are assigned to workers in turn.
 void measure_threads(session& s, std::size_t threads) {
   constexpr std::size_t depth = 256;
   constexpr std::size_t calls = 4 * depth;
@@ -66,7 +66,7 @@ void measure_threads(session& s, std::size_t threads) {
   gpu::stopwatch_clock::time_point begun;
   bool is_first = true;
   std::size_t round = 0;
-  // Once at the start of each round, and once at its end.
+  // Called at the start of each round, and at its end.
   const auto turn = [&]() noexcept {
     const auto now = gpu::stopwatch_clock::now();
     if (is_first) {
@@ -116,7 +116,7 @@ void measure_rates(session& s) {
   s.out.begin("rates");
   measure_windows(s);
   for (const std::size_t threads : {1U, 2U, 4U, 8U}) {
-    // Threads that emulate need processors, too.
+    // Emulated workers need processors, too.
     if ((s.is_gpu() ? threads : 2 * threads) > s.cpus.size()) {
       s.out.add_note("no more threads: this process may use " + std::to_string(s.cpus.size()) +
                      " processors");

@@ -19,13 +19,17 @@ PROGRAMS, PART = sys.argv[1:]
 FILES = ["summary.txt", "log.txt", "figures.csv", "figures.json"]
 LIMIT_S = 100
 
-# Figures of one group are enough for the script, which does not look at them.
+# One group of figures is enough: the script does not read them.
+MEASURED = """group,what,unit,p1,p50,p99,samples,kind,to_floor,to_best_launch,ratio,against
+floor,flags,ns,100,100,100,2,floor,,,,
+calls,"empty call, fc::pure_fn",ns,100,120,140,2,call,,,,
+"""
 STAND_IN = """#!/bin/bash
 case "$*" in
 --help) ;;
-*--goals*) echo "the goals" ;;
 *--smoke*) [[ ! -e $(dirname "$0")/waits ]] || exec sleep 50 ;;
-*"--only floor"*) echo floor >"$(sed 's/.*--csv \\([^ ]*\\).*/\\1/' <<<"$*")" ;;
+*"--only floor"*)
+  cp "$(dirname "$0")/measured.csv" "$(sed 's/.*--csv \\([^ ]*\\).*/\\1/' <<<"$*")" ;;
 *"--only launches"*) echo "launching"; sleep 50 ;;
 *"--only calls"*) echo "worker 0 runs"; exit 3 ;;
 *"--only give-up"*) exit 1 ;;
@@ -39,12 +43,13 @@ def expect(is_so, what, text=""):
 
 
 def stand_in(folder):
-    """A folder of programs of which some do not end."""
+    """Makes a folder of programs of which some never end."""
     programs = pathlib.Path(folder, "programs")
     programs.mkdir()
     program = programs / "farcall_cuda_bench"
     program.write_text(STAND_IN, encoding="utf-8")
     program.chmod(0o755)
+    (programs / "measured.csv").write_text(MEASURED, encoding="utf-8")
     return programs
 
 
@@ -60,7 +65,7 @@ def expect_archive(folder, files):
 
 
 def smoke():
-    """Whatever the script does in a minute, on threads that stand for a GPU."""
+    """The script's whole smoke run passes on threads that emulate a GPU."""
     with tempfile.TemporaryDirectory() as folder:
         # More time than usual: the machine may be busy with other tests.
         done = run("--smoke", "--samples", "100", "--limit", "240", "--targets", "cuda-emulated:0",
@@ -75,7 +80,7 @@ def smoke():
 
 
 def independent():
-    """A step that hangs, one that says so itself and one that fails take nothing from others."""
+    """A step that hangs, one that reports so itself and one that fails don't affect other steps."""
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder, "results")
         done = run("--targets", "cuda-emulated:0", "--limit", "40", "--programs", stand_in(folder),
@@ -84,15 +89,29 @@ def independent():
         summary = (results / "summary.txt").read_text(encoding="utf-8")
         for text in (r"floor +\d+ s  passed\n",
                      r"launches +\d+ s  FAILED: not done after 3 s\n +launching\n",
-                     r"calls +\d+ s  FAILED: nothing went on any more\n +worker 0 runs\n",
+                     r"calls +\d+ s  FAILED: no progress\n +worker 0 runs\n",
                      r"rates +\d+ s  passed\n", r"kill +\d+ s  passed\n",
-                     r"give-up +\d+ s  FAILED with status 1\n", r"the goals\n"):
+                     r"give-up +\d+ s  FAILED with status 1\n", r"\ngoals\n +empty call / flags +1.200, goal <= 1.5: reached\n"):
             expect(re.search(text, summary), f"the summary does not say: {text}", summary)
-        expect_archive(results, ["summary.txt", "log.txt", "figures.csv"])
+        expect_archive(results, FILES)
+
+
+def uncompared():
+    """A failure of report.py is not taken for a missing python3."""
+    with tempfile.TemporaryDirectory() as folder:
+        programs = stand_in(folder)
+        (programs / "farcall_cuda_bench").write_text(STAND_IN.replace("sleep 50", "true"), encoding="utf-8")
+        (programs / "measured.csv").write_text(MEASURED + "calls,cut", encoding="utf-8")
+        done = run("--smoke", "--targets", "cuda-emulated:0", "--programs", programs,
+                   pathlib.Path(folder, "results"))
+        for text in ("no figures of farcall_cuda_bench, or a line is cut short",
+                     "figures   not compared with the goals: report.py has failed"):
+            expect(text in done.stdout, f"it does not say {text}", done.stdout)
+        expect("python3 and" not in done.stdout, "it asks for python3", done.stdout)
 
 
 def interrupted():
-    """What there is by then is packed, and nothing is left running."""
+    """An interrupted script packs the files so far, and leaves no process running."""
     with tempfile.TemporaryDirectory() as folder:
         programs = stand_in(folder)
         (programs / "waits").touch()
@@ -111,11 +130,11 @@ def interrupted():
 
 
 def refused():
-    """What cannot be done is said with what can be done instead."""
+    """Errors name the problem and the remedy."""
     with tempfile.TemporaryDirectory() as folder:
         programs = stand_in(folder)
         results = str(pathlib.Path(folder, "results"))
-        # A machine with a GPU, as far as it says so.
+        # A machine that claims to have a GPU.
         smi = pathlib.Path(folder, "bin", "nvidia-smi")
         smi.parent.mkdir()
         smi.write_text("#!/bin/bash\necho 8.0\n", encoding="utf-8")
@@ -145,5 +164,5 @@ def refused():
                    f"{arguments}: status {done.returncode}, expected: {text}", done.stdout)
 
 
-PARTS = {part.__name__: part for part in (smoke, independent, interrupted, refused)}
+PARTS = {part.__name__: part for part in (smoke, independent, uncompared, interrupted, refused)}
 PARTS[PART]()

@@ -8,11 +8,11 @@
 namespace farcall::bench {
 namespace {
 
-/// Code is loaded, and the driver may have been asleep. Workers that do not start are an error of
-/// the job's after 10 s.
+/// Timeout of a start: code is loaded, and the driver may have to wake up. The job itself reports
+/// workers that do not start within 10 s as an error.
 constexpr std::chrono::seconds start_time{13};
 
-/// Says so before it begins.
+/// Tells the watchdog of the job before it starts.
 std::string expected(const std::string& url, watchdog& watch) {
   watch.expect("a job of " + url, start_time);
   return url;
@@ -42,7 +42,7 @@ void watched_job::diagnose() const {
 
 watched_job session::start(std::size_t workers) const {
   std::string url = with_option(asked.target, "workers", workers);
-  // Threads that emulate are bound, too, as far as processors go round.
+  // Bind emulated workers, too, if there are enough processors.
   if (!is_gpu() && workers == 1 && cpus.size() > 1)
     url = with_option(url, "cpu", static_cast<std::size_t>(cpus[1]));
   const tool::scoped_pin threads(cpus);

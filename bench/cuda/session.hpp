@@ -18,7 +18,7 @@
 
 namespace farcall::bench {
 
-/// A job of one device, which the watchdog is to ask what it is at.
+/// A job of one device, which the watchdog asks for a diagnosis.
 class watched_job {
  public:
   watched_job(const std::string& url, watchdog& watch);
@@ -26,7 +26,7 @@ class watched_job {
   watched_job& operator=(const watched_job&) = delete;
   ~watched_job();
   [[nodiscard]] node device() const { return job_.targets().front(); }
-  /// Says on standard error what the device is at.
+  /// Prints the state of the device on standard error.
   void diagnose() const;
 
  private:
@@ -34,7 +34,7 @@ class watched_job {
   job job_;
 };
 
-/// Tells the watchdog of each call of `What`.
+/// Calls `What`, and tells the watchdog of each call.
 template <class What>
 struct watched {
   std::remove_reference_t<What>* what;
@@ -46,43 +46,39 @@ struct watched {
 };
 
 struct latency_options {
-  std::size_t samples = 0;  ///< 0: as many as were asked for
-  std::string against = {}; ///< figure that it is compared with, if there is one
+  std::size_t samples = 0;  ///< 0 for as many as the options say
+  std::string against = {}; ///< figure that it is compared with, or empty
   row_kind kind = row_kind::call;
 };
 
-/// What the groups of figures share. Each makes a job of its own, so that none suffers from what
-/// went wrong in another.
+/// State that the groups of figures share. Each group starts its own job, so that a failure in one
+/// does not affect another.
 struct session {
   const options& asked;
   report& out;
   watchdog& watch;
-  std::vector<int>
-      cpus; ///< that may be used; near the GPU. The measuring thread is bound to the first
+  std::vector<int> cpus; ///< usable processors, those near the GPU first; the measuring thread is
+                         ///< bound to the first
 
   [[nodiscard]] bool is_gpu() const { return asked.is_gpu(); }
 
-  /// A device with so many workers.
+  /// Starts a job of the device with so many workers.
   [[nodiscard]] watched_job start(std::size_t workers) const;
 
-  /// Adds a latency. Returns its median.
+  /// Measures and adds a latency.
   template <class What>
-  double latency(const std::string& name, What&& what, const latency_options& how = {}) {
+  void latency(const std::string& name, What&& what, const latency_options& how = {}) {
     const std::size_t samples = how.samples != 0 ? how.samples : asked.samples;
     watch.expect(name);
-    row r{.what = name,
-          .unit = "ns",
-          .value = summarize(gpu::sample(samples, watched<What>{&what, &watch})),
-          .kind = how.kind};
-    if (const row* other = out.find(how.against)) {
-      r.ratio = r.value.p50 / other->value.p50;
-      r.against = how.against;
-    }
-    return out.add(std::move(r)).value.p50;
+    out.add({.what = name,
+             .unit = "ns",
+             .value = summarize(gpu::sample(samples, watched<What>{&what, &watch})),
+             .kind = how.kind,
+             .against = how.against});
   }
 };
 
-/// A first call that does not come back is an error, and not the end of all figures.
+/// Timeout of the first call, so that a device that does not reply is an error of one group only.
 inline constexpr std::chrono::seconds first_call_timeout{20};
 
 void measure_floor(session& s);
@@ -93,7 +89,7 @@ void measure_stages(session& s);
 void measure_rates(session& s);
 void measure_grids(session& s);
 void measure_copies(session& s);
-void measure_lease(session& s);
+void measure_idle_timeout(session& s);
 void measure_kill(session& s);
 void measure_give_up(session& s);
 

@@ -1,4 +1,4 @@
-// Whether the device can be called at all, in a second or two.
+// Checks in a second or two that the device can be called.
 
 #include "kill.hpp"
 #include "session.hpp"
@@ -25,10 +25,10 @@ FARCALL_HOST_DEVICE std::uint64_t square_by_host(std::uint64_t n) {
   return device::call_host(fn<host_square>, n);
 }
 
-/// Until the process has gone.
+/// Runs until the process ends.
 FARCALL_HOST_DEVICE void spin_for_ever() {
 #ifdef FARCALL_ON_GPU
-  // No loop without effect, which a compiler may take away.
+  // The loop sleeps, since a compiler may remove a loop without effect.
   for (;;)
     __nanosleep(1000);
 #else
@@ -60,7 +60,7 @@ bool echoes(const node& device) {
 } // namespace
 
 int smoke(const options& o) {
-  watchdog watch{std::chrono::seconds(o.patience)};
+  watchdog watch{std::chrono::seconds(o.timeout_s)};
   const watched_job j(o.target, watch);
   const node device = j.device();
   const node_description d = device.description();
@@ -89,8 +89,8 @@ int smoke(const options& o) {
   return 0;
 }
 
-// ---- processes that kill.cpp starts
-// --------------------------------------------------------------
+// ---- roles of processes that kill.cpp starts
+// -----------------------------------------------------
 
 namespace {
 
@@ -116,7 +116,7 @@ int hold_device(const options& o) {
     sync(lanes.back(), pure_fn<gpu::nothing>);
   }
   make_one_call(device);
-  // Should whoever kills us have gone, the device is given back by an ordinary end.
+  // If the process that should kill this one has gone, end normally and so free the device.
   std::this_thread::sleep_for(std::chrono::seconds(60));
   return 0;
 }
@@ -128,7 +128,7 @@ int call_once(const options& o) {
 }
 
 int spin_and_give_up(const options& o) {
-  watchdog watch{std::chrono::seconds(o.patience)};
+  watchdog watch{std::chrono::seconds(o.timeout_s)};
   const watched_job j(o.target, watch);
   const node device = j.device();
   sync(device.within(first_call_timeout), pure_fn<gpu::nothing>);

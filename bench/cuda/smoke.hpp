@@ -4,7 +4,7 @@
 
 namespace farcall::bench {
 
-/// A few calls of each kind with their results checked. Throws, or returns 0.
+/// Makes a few calls of each kind and checks their results. Returns 0, or throws.
 int smoke(const options& o);
 
 } // namespace farcall::bench

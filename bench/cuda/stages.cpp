@@ -1,4 +1,4 @@
-// Where the time of a call goes in a worker, which says what is worth making faster.
+// Time of a call inside a worker, by stages, which shows what is worth making faster.
 
 #include "session.hpp"
 

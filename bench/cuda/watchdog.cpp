@@ -1,5 +1,7 @@
 #include "watchdog.hpp"
 
+#include <farcall/base/library_thread.hpp>
+
 #include <cstdio>
 #include <exception>
 #include <utility>
@@ -11,7 +13,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// So long may those who know more take.
+/// Time that a diagnosis may take.
 constexpr std::chrono::seconds diagnosis_time{3};
 
 void print(const std::string& line) {
@@ -21,8 +23,8 @@ void print(const std::string& line) {
 
 } // namespace
 
-watchdog::watchdog(std::chrono::nanoseconds patience)
-    : patience_(patience), current_patience_(patience), thread_([this] { watch(); }) {}
+watchdog::watchdog(std::chrono::nanoseconds timeout)
+    : timeout_(timeout), current_timeout_(timeout), thread_("farcall-tool", [this] { watch(); }) {}
 
 watchdog::~watchdog() {
   {
@@ -33,10 +35,10 @@ watchdog::~watchdog() {
   thread_.join();
 }
 
-void watchdog::expect(const std::string& what, std::chrono::nanoseconds patience) {
+void watchdog::expect(const std::string& what, std::chrono::nanoseconds timeout) {
   const std::lock_guard guard(mutex_);
   expected_ = what;
-  current_patience_ = patience;
+  current_timeout_ = timeout;
   tick();
 }
 
@@ -46,7 +48,7 @@ void watchdog::ask(diagnosis who) {
 }
 
 void watchdog::watch() {
-  // Seldom, since the measuring thread may be interrupted by it.
+  // Seldom, since this may interrupt the measuring thread.
   constexpr std::chrono::nanoseconds interval = std::chrono::milliseconds(500);
   std::uint64_t seen = ticks_.load(std::memory_order_relaxed);
   clock::time_point since = clock::now();
@@ -56,22 +58,21 @@ void watchdog::watch() {
     if (now != seen) {
       seen = now;
       since = clock::now();
-    } else if (clock::now() - since >= current_patience_) {
+    } else if (clock::now() - since >= current_timeout_) {
       bark();
     }
   }
 }
 
-/// With the mutex, so that whom diagnosis_ asks stays.
+/// Called with the mutex held, so that the object that diagnosis_ uses stays.
 void watchdog::bark() {
-  std::thread([] {
+  library_thread("farcall-tool", [] {
     std::this_thread::sleep_for(diagnosis_time);
-    print("no more is to be learnt");
+    print("the diagnosis takes too long");
     ::_exit(exit_status);
-  }).detach();
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(current_patience_);
-  print("nothing has gone on for " + std::to_string(seconds.count()) +
-        " s; waiting for: " + expected_);
+  }).release();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(current_timeout_);
+  print("no progress for " + std::to_string(seconds.count()) + " s; waiting for: " + expected_);
   try {
     if (diagnosis_) diagnosis_(print);
   } catch (const std::exception& e) {

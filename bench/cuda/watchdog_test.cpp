@@ -9,11 +9,11 @@ using namespace std::chrono_literals;
 
 class watchdog_death_test : public ::testing::Test {
  protected:
-  // The process has other threads.
+  // Required because the process has other threads.
   watchdog_death_test() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_F(watchdog_death_test, what_hangs_is_named_and_the_process_ends) {
+TEST_F(watchdog_death_test, names_the_awaited_step_and_ends_the_process) {
   EXPECT_EXIT(
       {
         watchdog w(1h);
@@ -26,7 +26,7 @@ TEST_F(watchdog_death_test, what_hangs_is_named_and_the_process_ends) {
       "waiting for: calls: an empty one\nworker 0: running\n");
 }
 
-TEST_F(watchdog_death_test, who_does_not_know_more_is_not_waited_for) {
+TEST_F(watchdog_death_test, does_not_wait_for_a_diagnosis_that_hangs) {
   EXPECT_EXIT(
       {
         watchdog w(1h);
@@ -39,10 +39,10 @@ TEST_F(watchdog_death_test, who_does_not_know_more_is_not_waited_for) {
         for (;;)
           std::this_thread::sleep_for(1s);
       },
-      ::testing::ExitedWithCode(watchdog::exit_status), "worker 0: running\nno more is to be");
+      ::testing::ExitedWithCode(watchdog::exit_status), "worker 0: running\nthe diagnosis takes");
 }
 
-TEST(watchdog, whatever_goes_on_is_left_alone) {
+TEST(watchdog, leaves_a_process_with_progress_alone) {
   watchdog w(2s);
   for (int i = 0; i < 60; ++i) {
     w.tick();

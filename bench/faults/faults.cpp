@@ -34,7 +34,7 @@
 
 namespace farcall::tool {
 
-/// Known to the compiler of no other function, so that it has a frame of its own.
+/// Not inlined, so that it has its own frame.
 [[gnu::noinline]] int stores_at(std::uintptr_t address) {
   *reinterpret_cast<volatile int*>(address) = 1;
   return 1;
@@ -44,12 +44,12 @@ namespace {
 
 constexpr std::uintptr_t no_address = 0x10;
 constexpr std::chrono::seconds deadline{5};
-/// Targets whose reports are made while one more faults.
+/// Targets that write their reports while one more faults.
 constexpr std::size_t others = 3;
 
 int faults() { return stores_at(no_address) + 1; }
 
-/// Keeps the target's report out of the terminal, and the kernel from writing its memory to a file.
+/// Keeps the target's report off the terminal, and the kernel from writing a core dump.
 void be_quiet() {
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere < 0 || ::dup2(nowhere, STDERR_FILENO) < 0)
@@ -84,7 +84,7 @@ struct fault_row {
   figure f;
 };
 
-/// Nanoseconds from the call whose function faults to its node_failed.
+/// Returns the nanoseconds from the call whose function faults to the node_failed that it throws.
 template <class Target>
 double time_fault(const Target& target) {
   const stopwatch watch;
@@ -99,7 +99,7 @@ double time_fault(const Target& target) {
   throw failed_run("a function that faults has returned");
 }
 
-/// Takes one sample, in a new job that ends when its targets have written their reports.
+/// Takes one sample, in a new job that ends once its targets have written their reports.
 double time_case(const fault_case& c) {
   job_options o = job_of_this_program(fmt::format("shm:{}", c.others + 1));
   o.crash_report = c.report;
@@ -123,7 +123,7 @@ void tell_floor(int /*signal*/) {
   ::_exit(0);
 }
 
-/// A process that faults when it is asked to, and whose signal handler says so.
+/// Runs a process that faults on request, and whose signal handler reports it.
 int fault_for_floor(int socket) {
   floor_socket = socket;
   struct sigaction action{};
@@ -142,13 +142,13 @@ double time_floor() {
   unique_fd there(ends[1]);
   const forked_process process([&] { return fault_for_floor(there.get()); });
   there = unique_fd();
-  // Until it waits.
+  // Wait until the process waits for the request.
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   char word = 1;
   const stopwatch watch;
   if (::write(here.get(), &word, sizeof word) != sizeof word ||
       ::read(here.get(), &word, sizeof word) != sizeof word)
-    throw failed_run("the process of the floor has ended without a word");
+    throw failed_run("the process that measures the floor has ended unexpectedly");
   return watch.nanoseconds();
 }
 
@@ -168,7 +168,7 @@ std::vector<fault_row> measure_all(const bench_options& options, progress& bar) 
   std::vector<double> floor = samples_of(floors, time_floor);
   for (const fault_case& c : cases) {
     bar.begin_step(c.text());
-    // Lines of functions take about a second to find.
+    // Finding the lines of functions takes about a second.
     const bool is_long = std::string_view(c.report) == "full";
     const std::size_t n = is_long ? options.batches_or(20, 3) : options.batches_or(100, 20);
     std::vector<double> samples = samples_of(n, [&] { return time_case(c); });
@@ -214,7 +214,7 @@ report to_report(const std::vector<fault_row>& rows, const environment& env) {
   for (const fault_row& row : rows)
     c.rows.push_back(row_of(row.f));
   return {"farcall bench faults",
-          "How soon the caller hears that a target has crashed, and where.",
+          "Time until the caller learns that a target has crashed, and where.",
           environment_text(env, std::nullopt),
           {std::move(c)},
           {}};
@@ -239,9 +239,9 @@ int run_faults(const bench_options& options) {
 command command_faults() {
   auto options = std::make_shared<bench_options>();
   std::vector<option> all = shared_options(*options);
-  // Nothing is pinned.
+  // Threads are not pinned.
   std::erase_if(all, [](const option& o) { return o.name.ends_with("-cpu"); });
-  return benchmark("faults", "How soon the caller hears that a target has crashed, and where",
+  return benchmark("faults", "Time until the caller learns that a target has crashed, and where",
                    std::move(all), options, run_faults);
 }
 

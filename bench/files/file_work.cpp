@@ -61,7 +61,7 @@ class record_buffer {
     for (std::size_t at = 0; at < bytes_; at += sizeof(std::uint64_t))
       put(at, word_at(offset + at, thread));
   }
-  /// The ends only: what lies between them is from fill().
+  /// Writes the first and last word only; fill() has written the words between them.
   void mark(std::uint64_t offset, std::uint64_t thread) {
     put(0, word_at(offset, thread));
     put(bytes_ - sizeof(std::uint64_t), word_at(offset + bytes_ - sizeof(std::uint64_t), thread));
@@ -87,10 +87,10 @@ bool writes(file_access access) {
   return access == file_access::write || access == file_access::write_in_a_row;
 }
 
-/// Where the call of that number is made.
+/// Returns the offset of a call.
 std::uint64_t offset_of(const file_work& work, std::uint64_t call) {
   const std::uint64_t records = work.bytes / work.record;
-  // The multiplier is odd and large: no place comes soon again, and none follows another one.
+  // The multiplier is odd and large: offsets repeat late, and consecutive ones are far apart.
   const std::uint64_t record =
       work.access == file_access::read_anywhere ? (call * 0x9e3779b97f4a7c15U >> 20) : call;
   return record % records * work.record;
@@ -115,7 +115,7 @@ void work_of_thread(const file_work& work, std::uint64_t thread, spin_barrier& b
   unique_fd file = open_file(path, writes(work.access) ? O_WRONLY : O_RDONLY);
   record_buffer buffer(work.record);
   barrier.arrive_and_wait();
-  barrier.arrive_and_wait(); // the clock has been read between the two
+  barrier.arrive_and_wait(); // the clock was read between the two
   for (std::uint64_t call = 0; call < work.calls; ++call) {
     const std::uint64_t offset = offset_of(work, call);
     if (writes(work.access)) buffer.mark(offset, thread);

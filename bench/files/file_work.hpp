@@ -6,32 +6,32 @@
 #include <cstdint>
 #include <string>
 
-// What is done with files, here and by targets.
+// Operations on files, by the host and by targets.
 
 namespace farcall::tool {
 
 enum class file_access : std::uint8_t { write, read, write_in_a_row, read_in_a_row, read_anywhere };
 
-/// So many threads, each with a file of its own, "<path>.0" and so on, that is there already.
+/// The work of `threads` threads, each on its own existing file, "<path>.0" and so on.
 struct file_work {
   std::string path = {};
   file_access access = file_access::read;
-  std::uint64_t record = 0; ///< bytes of one call
-  std::uint64_t bytes = 0;  ///< of each file
-  std::uint64_t calls = 0;  ///< of each thread
+  std::uint64_t record = 0; ///< bytes per call
+  std::uint64_t bytes = 0;  ///< bytes of each file
+  std::uint64_t calls = 0;  ///< calls of each thread
   std::uint64_t threads = 1;
 };
 
-/// Makes the files, full of words that say where they are.
+/// Creates the files, filled with words that encode their position.
 void make_files(const file_work& work);
 
-/// Does it, each word of the first and last of each record checked when it was read. Returns
-/// nanoseconds from the first call to the last one's end, with fsync() and close() of what was
-/// written. Throws failed_run.
+/// Does the work, checking the first and last word of each record that is read. Returns nanoseconds
+/// from the first call to the end of the last one, including fsync() and close() of written files.
+/// Throws failed_run.
 double do_file_work(const file_work& work);
 
-/// Throws failed_run unless all files are as make_files() and the writes of do_file_work() have
-/// left them.
+/// Throws failed_run if a file differs from what make_files() and the writes of do_file_work()
+/// leave.
 void check_files(const file_work& work);
 
 } // namespace farcall::tool

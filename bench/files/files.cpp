@@ -28,8 +28,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-// Reading and writing files of the host by a target, through the preloaded library, beside the same
-// calls here.
+// Measures reads and writes of the host's files by a target, through the preloaded library, and by
+// the host itself.
 
 namespace farcall::tool {
 
@@ -43,15 +43,15 @@ constexpr std::uint64_t gib = 1024 * mib;
 
 struct files_options : bench_options {
   std::string folder = "/dev/shm";
-  std::size_t bytes = 0; ///< of all files together; 0: as is usual
+  std::size_t bytes = 0; ///< of all files together; 0 for the default
   bool descriptors = false;
 };
 
 struct files_row {
   file_work work;
-  summary direct; ///< nanoseconds of a call; of all threads together
+  summary direct; ///< nanoseconds of a call, of all threads together
   summary forwarded;
-  std::optional<double> plain_mb_s; ///< a bare connection
+  std::optional<double> plain_mb_s; ///< of a bare connection
 };
 
 const char* word_of(file_access access) {
@@ -73,8 +73,8 @@ bool is_write(file_access access) {
   return access == file_access::write || access == file_access::write_in_a_row;
 }
 
-/// A folder for the run, which goes with this process, however that ends. It forks: make it before
-/// any thread is started.
+/// A temporary folder that is removed when this process ends, in any way. Forks, so create it
+/// before any thread.
 class run_folder {
  public:
   explicit run_folder(const std::string& parent) : path_(parent + "/farcall-bench-XXXXXX") {
@@ -85,7 +85,7 @@ class run_folder {
     }
     const unique_fd end(ends[0]);
     held_ = unique_fd(ends[1]);
-    keeper_.emplace([&] { return remove_when_over(end.get()); }, forked_process::group::own);
+    remover_.emplace([&] { return remove_when_over(end.get()); }, forked_process::group::own);
   }
   ~run_folder() { remove(); }
   run_folder(const run_folder&) = delete;
@@ -107,13 +107,13 @@ class run_folder {
   }
 
   std::string path_;
-  unique_fd held_; ///< closed by the end of this process
-  std::optional<forked_process> keeper_;
+  unique_fd held_; ///< closed by this process's end
+  std::optional<forked_process> remover_;
 };
 
 void require_space(const std::string& folder, std::uint64_t bytes) {
   struct statvfs s{};
-  if (::statvfs(folder.c_str(), &s) != 0) return; // which mkdtemp() tells better
+  if (::statvfs(folder.c_str(), &s) != 0) return; // mkdtemp() reports the error better
   const std::uint64_t free = std::uint64_t{s.f_bavail} * s.f_frsize;
   if (free < bytes) {
     throw failed_run(fmt::format("files of {} are needed in {}, which has space for {}; give a "
@@ -172,7 +172,7 @@ class files_measurement {
     std::vector<double> direct;
     std::vector<double> forwarded;
     const double calls = static_cast<double>(work.calls * work.threads);
-    // Untimed once: everything is in memory then.
+    // Once untimed, so that the files are in the page cache.
     (void)do_file_work(work);
     (void)sync(target_, do_file_work, work);
     for (std::size_t i = 0; i < samples; ++i) {
@@ -197,7 +197,7 @@ class files_measurement {
   file_work made_;
 };
 
-/// MB/s of what one bare connection gives in blocks of so many bytes.
+/// Returns the MB/s of a bare connection in blocks of `bytes`.
 double plain_mb_s(loopback_peer& peer, std::uint64_t bytes, std::size_t samples) {
   std::vector<std::byte> to(bytes);
   peer.connect();
@@ -283,10 +283,11 @@ report to_report(const std::vector<files_row>& rows, const link_session& session
                   "Floor: the same calls in this process. Rates are of all threads together.",
                   {"bandwidth", unit::bytes_per_second},
                   {}};
-  row_chart small{"Small records, one thread",
-                  "Floor: the same calls in this process. Of a write: until it may go on.",
-                  {"time of a call"},
-                  {}};
+  row_chart small{
+      "Small records, one thread",
+      "Floor: the same calls in this process. The time of a write ends when the call returns.",
+      {"time of a call"},
+      {}};
   for (const files_row& row : rows) {
     const file_work& work = row.work;
     const std::string what =
@@ -305,7 +306,7 @@ report to_report(const std::vector<files_row>& rows, const link_session& session
                              {std::move(large), std::move(small)});
 }
 
-/// Targets load the library, and use it although they run here.
+/// Makes targets load the library and forward files, although they run on this machine.
 void prepare_targets(const files_options& options) {
   preload_io_library();
   const char* const how = options.descriptors ? "descriptors" : "always";
@@ -321,7 +322,7 @@ int run_files(const files_options& options) {
                         "--transport and --targets");
   prepare_targets(options);
   std::optional<loopback_peer> peer;
-  if (has_plain) peer.emplace(cores_of(options)); // forks, before there are threads
+  if (has_plain) peer.emplace(cores_of(options)); // forks, so before any thread
   const std::uint64_t bytes = options.bytes != 0 ? options.bytes : options.quick ? 64 * mib : gib;
   const std::vector<file_work> works = works_of(options, bytes);
   require_space(options.folder, std::max(bytes, 2 * 64 * mib));
@@ -358,7 +359,7 @@ command command_files() {
   std::vector<option> all = link_options(o);
   all.push_back({.name = "--folder",
                  .value = &o.folder,
-                 .text = "Where the files are made, and removed at the end",
+                 .text = "Folder in which the files are made, and removed at the end",
                  .shows_default = true});
   all.push_back({.name = "--size",
                  .value = &o.bytes,

@@ -16,7 +16,7 @@ namespace {
 
 report to_report(const floor_meter& memory, const connection_floor& connection,
                  const environment& env, core_pair cores) {
-  row_chart floors{"What no offload can beat",
+  row_chart floors{"Lower bound of offloads",
                    "Round trips between two bound processes.",
                    {"time of a round trip"},
                    {}};

@@ -12,13 +12,14 @@
 namespace farcall::gpu {
 namespace {
 
-/// A partner that has gone must not be waited for.
+/// Timeout of the kernel, in case its partner has ended.
 constexpr std::uint64_t longest_silence_ns = 5'000'000'000;
 
-/// About the time that a look at the host's memory takes.
+/// About the time of a load from the host's memory.
 constexpr std::uint64_t look_ns = 1000;
 
-/// False when nothing has come for too long. The clock is only asked when the wait is long already.
+/// Polls until look() is true. Returns false after the timeout. Reads the clock only when the wait
+/// is long already.
 template <class Look>
 __device__ bool wait_for(Look&& look) {
   std::uint64_t begun = 0;
@@ -31,29 +32,29 @@ __device__ bool wait_for(Look&& look) {
   }
 }
 
-/// A thread of each warp looks, so that as many looks are under way as there are warps. Who sees a
-/// number first stores it back.
+/// Echoes flags. One thread of each warp polls, so that as many loads are under way as there are
+/// warps. The first thread that sees a number stores it back.
 __global__ void echo_flags(flag_board* b, std::uint64_t last) {
-  __shared__ volatile std::uint64_t answered;
-  if (threadIdx.x == 0) answered = 0;
+  __shared__ volatile std::uint64_t replied;
+  if (threadIdx.x == 0) replied = 0;
   __syncthreads();
   if (threadIdx.x % 32 != 0) return;
-  // Each begins by its part of a look later than the one before, and so they stay.
+  // Start the polls at different times within a load, so that they stay apart.
   const std::uint64_t begun = cuda::clock_ns();
   while (cuda::clock_ns() - begun < look_ns * threadIdx.x / blockDim.x) {
   }
-  for (std::uint64_t number = 1; number <= last; number = answered + 1) {
+  for (std::uint64_t number = 1; number <= last; number = replied + 1) {
     const std::uint64_t* const ping = &b->ping[number % flag_places].number;
     const bool came = wait_for([&] { return cuda::load_relaxed(ping) >= number; });
     if (!came) return;
-    // Two may do this at a time, and then store the same.
-    if (answered >= number) continue;
-    answered = number;
+    // Two threads may do this at a time, and then store the same number.
+    if (replied >= number) continue;
+    replied = number;
     cuda::store_relaxed(&b->pong[number % flag_places].number, number);
   }
 }
 
-/// The slots of farcall's lanes, without anything else of it: a warp looks at a whole slot.
+/// Slots of farcall's lanes, without the rest of the protocol: a warp reads a whole slot.
 struct slot_board {
   cuda::slot down[cuda::ring_slots];
   cuda::slot up[cuda::ring_slots];
@@ -64,9 +65,9 @@ __global__ void echo_slots(slot_board* b, std::uint64_t last, std::uint32_t expe
   cuda::block_team team;
   for (std::uint64_t number = 1; number <= last; ++number) {
     const std::uint32_t at = cuda::slot_at(number);
-    const std::uint32_t lap = cuda::phase_of(number);
-    if (!wait_for([&] { return team.take(b->down[at], lap, expected, message); })) return;
-    team.put(b->up[at], message, cuda::words_of(message[0]), lap);
+    const std::uint32_t phase = cuda::phase_of(number);
+    if (!wait_for([&] { return team.take(b->down[at], phase, expected, message); })) return;
+    team.put(b->up[at], message, cuda::words_of(message[0]), phase);
     __syncwarp();
   }
 }
@@ -76,9 +77,9 @@ std::vector<double> time_slots(slot_board& b, std::size_t samples, std::uint32_t
   alignas(16) std::uint32_t back[cuda::slot_words] = {};
   return time_round_trips(samples, 1, [&](std::uint64_t number) {
     const std::uint32_t at = cuda::slot_at(number);
-    const std::uint32_t lap = cuda::phase_of(number);
-    cuda::store_slot(b.down[at], out, cuda::words_of(bytes), lap);
-    spin_until([&] { return cuda::load_slot(b.up[at], lap, back); });
+    const std::uint32_t phase = cuda::phase_of(number);
+    cuda::store_slot(b.down[at], out, cuda::words_of(bytes), phase);
+    spin_until([&] { return cuda::load_slot(b.up[at], phase, back); });
   });
 }
 

@@ -9,10 +9,11 @@
 namespace farcall::gpu {
 namespace {
 
-/// Of each launch. They stay in shared memory until its end, or they would be what fences wait for.
+/// Repetitions in each launch. Times stay in shared memory until its end; otherwise fences would
+/// wait for them.
 constexpr unsigned repetitions = 512;
 
-/// Cycles in which what was before has come to an end.
+/// Cycles after which earlier accesses have completed.
 constexpr std::uint64_t pause = 4000;
 
 __device__ std::uint64_t cycles() {
@@ -21,12 +22,13 @@ __device__ std::uint64_t cycles() {
   return c;
 }
 
-/// Nothing behind it begins before the value is there.
+/// Keeps later instructions from starting before the value is there.
 __device__ void await(std::uint64_t value) {
   asm volatile("{ .reg .pred p; setp.eq.u64 p, %0, -1; @p trap; }" ::"l"(value) : "memory");
 }
 
-// ---- what is timed; memory is zero, and stays so ------------------------------------------------
+// ---- operations that are timed; memory is zero, and stays zero
+// -----------------------------------
 
 struct no_operation {
   __device__ void operator()() const {}
@@ -56,7 +58,7 @@ struct fence_sc_system {
   __device__ void operator()() const { cuda::full_fence(); }
 };
 
-/// Each time `before` is done, and not timed; then the cycles of `timed` are.
+/// Runs `before`, untimed, and then counts the cycles of `timed`, repeatedly.
 template <class Before, class Timed>
 __global__ void time_cycles(Before before, Timed timed, std::uint64_t* taken) {
   __shared__ std::uint64_t here[repetitions];
@@ -73,7 +75,7 @@ __global__ void time_cycles(Before before, Timed timed, std::uint64_t* taken) {
     taken[i] = here[i];
 }
 
-/// Reads that wait for each other, by the other clock.
+/// Times reads that wait for each other, by the other clock.
 __global__ void time_reads(const std::uint64_t* word, std::uint64_t* taken) {
   __shared__ std::uint64_t here[repetitions];
   constexpr unsigned reads = 32;
@@ -90,7 +92,7 @@ __global__ void time_reads(const std::uint64_t* word, std::uint64_t* taken) {
 struct clock_readings {
   std::uint64_t cycles;
   std::uint64_t ns;
-  std::uint64_t shortest_step;
+  std::uint64_t min_step;
 };
 
 __global__ void compare_clocks(clock_readings* to) {
@@ -101,7 +103,7 @@ __global__ void compare_clocks(clock_readings* to) {
   std::uint64_t before = first_ns;
   while (before - first_ns < duration_ns) {
     const std::uint64_t now = cuda::clock_ns();
-    if (now != before && now - before < r.shortest_step) r.shortest_step = now - before;
+    if (now != before && now - before < r.min_step) r.min_step = now - before;
     before = now;
   }
   r.cycles = cycles() - first_cycles;
@@ -122,7 +124,7 @@ class probes {
     check(cudaGetLastError(), "launching a probe");
     stream_.synchronize();
     const clock_rate rate{static_cast<double>(readings->cycles) / static_cast<double>(readings->ns),
-                          static_cast<double>(readings->shortest_step)};
+                          static_cast<double>(readings->min_step)};
     cycles_per_ns_ = rate.cycles_per_ns;
 
     std::uint64_t* const host = host_.get();

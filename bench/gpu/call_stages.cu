@@ -16,21 +16,21 @@ struct stamps {
   std::uint64_t at[cuda::worker_stages];
 };
 
-/// What the device's clocks say, to tell how fast one goes.
+/// Readings of the device's clocks, from which the ratio of their rates is computed.
 struct clock_pair {
   std::uint64_t cycles;
   std::uint64_t ns;
 };
 __device__ clock_pair clocks() { return {static_cast<std::uint64_t>(clock64()), cuda::clock_ns()}; }
 
-/// The first thread of the subgroup that serves a call writes down when.
+/// A team that records times: the first thread of the subgroup that serves a call stores them.
 class stamping_team : public cuda::block_team {
  public:
   __device__ explicit stamping_team(stamps* all) : all_(all) {}
   __device__ void note(cuda::worker_stage reached) {
     now_.at[static_cast<std::uint32_t>(reached)] = static_cast<std::uint64_t>(clock64());
-    if (reached != cuda::worker_stage::answered) return;
-    // One at a time: the claim is still this one's.
+    if (reached != cuda::worker_stage::replied) return;
+    // One at a time: this subgroup still has the claim.
     const auto* const state = reinterpret_cast<am::device_team_state*>(am::farcall_team_memory);
     all_[state->lanes[0].up_next] = now_;
   }
@@ -51,14 +51,14 @@ __global__ void __launch_bounds__(threads)
   if (threadIdx.x == 0) life[1] = clocks();
 }
 
-struct lane_block {
+struct lane_with_rings {
   cuda::lane_memory memory;
   std::byte rings[2 * ring_bytes];
 };
 struct shared_memory {
   cuda::worker_control control;
-  lane_block lane;
-  lane_block host_calls;
+  lane_with_rings lane;
+  lane_with_rings host_calls;
 };
 
 void make_leave(shared_memory& shared) {
@@ -102,7 +102,7 @@ call_stages time_call_stages(std::size_t samples) {
   setup.handler_count = 1;
   setup.lanes = 1;
   setup.ring_bytes = ring_bytes;
-  setup.idle_ns = setup.call_ns = 1'000'000'000; // a host that has failed is not waited for
+  setup.idle_ns = setup.call_ns = 1'000'000'000; // timeouts, in case the host has failed
   setup.lifetime_ns = UINT64_MAX;
   shared->control.lanes = 1;
   check(cudaDeviceSynchronize(), "waiting for the device");

@@ -8,14 +8,14 @@
 
 namespace farcall::gpu {
 
-/// A call of CUDA's runtime has to succeed.
+/// Throws std::runtime_error if a call of CUDA's runtime has failed.
 inline void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   (void)cudaGetLastError();
   throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-/// Pinned memory that the device uses under the same address; zeroed.
+/// Zeroed, pinned memory that the device uses at the same address.
 template <class T>
 class pinned {
  public:
@@ -56,7 +56,7 @@ class device_array {
   T* memory_ = nullptr;
 };
 
-/// A stream that waits for no other.
+/// A stream that is not synchronised with other streams.
 class own_stream {
  public:
   own_stream() {

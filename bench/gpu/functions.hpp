@@ -1,11 +1,11 @@
 #pragma once
 
-#include <farcall/offload/host_device.hpp>
+#include <farcall/async/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-/// What is called: the same code by resident workers, by launches and by processors.
+/// Functions that are called: the same code for resident workers, launches and processors.
 namespace farcall::gpu {
 
 template <std::size_t Bytes>
@@ -15,7 +15,7 @@ struct block {
 
 FARCALL_HOST_DEVICE inline void nothing() {}
 
-/// As much out as in; the device has to look at all of it.
+/// Returns as many bytes as it takes; the device has to read all of them.
 template <std::size_t Bytes>
 FARCALL_HOST_DEVICE block<Bytes> raised(const block<Bytes>& b) {
   block<Bytes> r;
@@ -24,7 +24,7 @@ FARCALL_HOST_DEVICE block<Bytes> raised(const block<Bytes>& b) {
   return r;
 }
 
-/// 64 bytes in, 8 out: what all kinds of calls are compared by.
+/// Takes 64 bytes and returns 8: all kinds of calls are compared by it.
 FARCALL_HOST_DEVICE inline std::uint64_t sum_of(const block<64>& b) {
   std::uint64_t sum = 0;
   for (const std::uint32_t word : b.words)

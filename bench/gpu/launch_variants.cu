@@ -23,19 +23,20 @@ struct outcome {
 
 __global__ void empty_kernel() { nothing(); }
 
-/// The result by an ordinary store: whoever waits for the stream sees it.
+/// Stores the result normally: it is visible after waiting for the stream.
 __global__ void sum_kernel(const block<64> b, std::uint64_t* result) {
   if (threadIdx.x == 0) *result = sum_of(b);
 }
 
-/// And says so itself, so that nobody has to wait for the stream: the strongest of the baselines.
+/// Stores the result and sets a flag, so that waiting for the stream is not needed: the strongest
+/// baseline.
 __global__ void sum_and_tell(const block<64> b, outcome* to, std::uint64_t number) {
   if (threadIdx.x != 0) return;
   to->result = sum_of(b);
   cuda::store_release(&to->flag, number);
 }
 
-/// The same where the number cannot be an argument, since those of a graph are fixed.
+/// Like sum_and_tell(), but counts itself: the arguments of a graph are fixed.
 __global__ void sum_and_count(const block<64> b, outcome* to, std::uint64_t* count) {
   if (threadIdx.x != 0) return;
   to->result = sum_of(b);
@@ -186,7 +187,7 @@ class launches {
   void fixed_graph() {
     const device_array<std::uint64_t> count(1);
     check(cudaMemset(count.get(), 0, sizeof(std::uint64_t)), "clearing a counter");
-    // On a stream of its own kind, so not in order with ours.
+    // cudaMemset() used another stream, which is not ordered with ours.
     check(cudaDeviceSynchronize(), "clearing a counter");
     outcome* to = to_.get();
     std::uint64_t* counter = count.get();
@@ -223,7 +224,7 @@ class launches {
     to_->flag = 0;
   }
 
-  /// As fast as one thread of the host can launch, nobody waiting for each.
+  /// Launches as fast as one thread of the host can, and waits for many at a time.
   void many() {
     constexpr std::size_t launches = 1000;
     (*visit_)({"launches of one thread, waited for by the thousand", launches}, [&] {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-/// What a call costs that is a launch: the same small function, by all the ways that CUDA has.
+/// Costs of a call that is a launch: the same small function, by all the ways that CUDA offers.
 namespace farcall::gpu {
 
 struct launch_variant {
@@ -13,12 +13,13 @@ struct launch_variant {
 };
 inline constexpr std::size_t launch_variants = 12;
 
-/// Gets each variant with a function that launches, and waits until the result is there.
+/// Called for each variant with a function that launches, and waits for the result.
 using launch_visitor =
     std::function<void(const launch_variant& variant, const std::function<void()>& call)>;
 
-/// Visits all variants, on the current device, which has to be idle. `visit` has to call each at
-/// least once: results are checked afterwards. Wrong ones and CUDA's errors are std::runtime_error.
+/// Visits all variants on the current device, which must be idle. `visit` must call each function
+/// at least once: results are checked afterwards. Wrong results, and errors of CUDA, throw
+/// std::runtime_error.
 void visit_launches(const launch_visitor& visit);
 
 } // namespace farcall::gpu

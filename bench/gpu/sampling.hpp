@@ -14,13 +14,13 @@ using stopwatch_clock = std::chrono::steady_clock;
   return std::chrono::duration<double, std::nano>(b - a).count();
 }
 
-/// How many calls do not count before so many that do.
+/// Returns the number of warm-up calls before so many samples.
 [[nodiscard]] constexpr std::size_t warm_up_of(std::size_t samples) {
   return std::min<std::size_t>(samples / 10 + 1, 2000);
 }
 
-/// Nanoseconds of each of `count` calls of `what`, after some that do not count. The clock is read
-/// once for each, and that time is in the sample.
+/// Returns the nanoseconds of each of `count` calls of `what`, after warm-up calls. The clock is
+/// read once per call, and that time is part of the sample.
 template <class What>
 [[nodiscard]] std::vector<double> sample(std::size_t count, What&& what) {
   for (std::size_t i = 0; i < warm_up_of(count); ++i)

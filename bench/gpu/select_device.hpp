@@ -6,15 +6,15 @@
 
 namespace farcall::gpu {
 
-/// Makes the device the current one of this thread, and waits of CUDA spin: sleeping, they would
-/// make launches slower than they need to be.
+/// Makes the device the current one of this thread, and makes CUDA spin while it waits: sleeping
+/// would slow launches down.
 inline void select_device(int device) {
   check(cudaSetDevice(device), "selecting the device");
-  // Where that cannot be changed any more, CUDA spins as long as there are processors enough.
+  // If the flag can no longer be changed, CUDA spins while there are enough processors.
   if (cudaSetDeviceFlags(cudaDeviceScheduleSpin) != cudaSuccess) (void)cudaGetLastError();
 }
 
-/// Has the current device work for some tenths of a second: one that has slept has slow clocks at
+/// Keeps the current device busy for some tenths of a second: after idling, its clocks are slow at
 /// first.
 void wake_device();
 

@@ -1,3 +1,5 @@
+#include <farcall/base/library_thread.hpp>
+
 #include <bench/bandwidth/bandwidth.hpp>
 #include <bench/commands.hpp>
 #include <bench/runner/functions.hpp>
@@ -12,7 +14,6 @@
 #include <atomic>
 #include <exception>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,21 +22,21 @@ namespace farcall::tool {
 
 namespace {
 
-/// Kept of a measurement at most; the first ones.
-constexpr std::size_t most_samples = 4'000'000;
-/// Copies that are under way at a time, so that there is always one.
+/// Limit of samples kept from a measurement; the first ones are kept.
+constexpr std::size_t max_samples = 4'000'000;
+/// Puts in flight, so that there is always one.
 constexpr std::size_t puts_at_a_time = 2;
 
 struct load_result {
   summary quiet;
   summary loaded;
-  std::size_t bytes = 0;  ///< put altogether
-  std::size_t buffer = 0; ///< of which so many at a time
+  std::size_t bytes = 0;  ///< bytes put in total
+  std::size_t buffer = 0; ///< bytes of each put
   double put_seconds = 0;
   [[nodiscard]] double ratio() const { return loaded.p99 / quiet.p99; }
 };
 
-/// One sample per call: batches would hide the few that wait long.
+/// Returns the time of one call, without batches, which would hide the few slow calls.
 double time_call(const node& target) {
   const stopwatch watch;
   sync(target, offloaded::nothing);
@@ -51,7 +52,7 @@ summary measure_quiet(const node& target, std::size_t calls) {
   return summarize(std::move(samples));
 }
 
-/// Puts the source to the target again and again, until so many bytes have gone there.
+/// Puts the source to the target repeatedly, until `total` bytes have been sent.
 void put_repeatedly(std::span<const std::byte> from, buffer<std::byte>& to, std::size_t total) {
   std::vector<future<void>> under_way(puts_at_a_time);
   std::size_t slot = 0;
@@ -68,25 +69,26 @@ void put_repeatedly(std::span<const std::byte> from, buffer<std::byte>& to, std:
 
 void measure_loaded(const node& target, std::span<const std::byte> from, buffer<std::byte>& to,
                     load_result& result) {
-  put_sync(from, to.span()); // touches it, and opens the connection
+  put_sync(from, to.span()); // touches the memory, and opens the connection
   std::vector<double> samples;
-  samples.reserve(most_samples);
+  samples.reserve(max_samples);
   std::atomic<bool> is_over{false};
   std::exception_ptr failure;
   const stopwatch watch;
-  std::thread putting{[&] {
-    try {
-      put_repeatedly(from, to, result.bytes);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    result.put_seconds = watch.nanoseconds() / 1e9;
-    is_over.store(true, std::memory_order_release); // partner: the load below
-  }};
+  library_thread putting{"farcall-tool", [&] {
+                           try {
+                             put_repeatedly(from, to, result.bytes);
+                           } catch (...) {
+                             failure = std::current_exception();
+                           }
+                           result.put_seconds = watch.nanoseconds() / 1e9;
+                           is_over.store(true,
+                                         std::memory_order_release); // partner: the load below
+                         }};
   try {
     while (!is_over.load(std::memory_order_acquire)) {
       const double sample = time_call(target);
-      if (samples.size() < most_samples) samples.push_back(sample);
+      if (samples.size() < max_samples) samples.push_back(sample);
     }
   } catch (...) {
     putting.join();
@@ -97,7 +99,8 @@ void measure_loaded(const node& target, std::span<const std::byte> from, buffer<
   result.loaded = summarize(std::move(samples));
 }
 
-/// A third of what is free at most, since both ends of the copy may lie on this machine.
+/// Returns the size of the buffer: at most a third of the free memory, since both ends may be on
+/// this machine.
 std::size_t buffer_size(std::size_t total, bool quick) {
   const std::size_t available = available_memory();
   std::size_t size = quick ? 128 * mib : gib;
@@ -158,15 +161,14 @@ std::string to_table(const load_result& r, const floor_probe& floor) {
 report to_report(const load_result& r, const link_session& session) {
   const summary floor = session.floor().pooled();
   row_chart c{"An empty call while a large put is under way",
-              fmt::format("Every call is a sample. The put of {} went at {:.2f} GB/s; the 99th "
-                          "percentile is {} that of calls alone.",
+              fmt::format("Every call is a sample. The put of {} had {:.2f} GB/s; the 99th "
+                          "percentile is {} the one without a put.",
                           format_bytes(r.bytes), static_cast<double>(r.bytes) / r.put_seconds / 1e9,
                           format_ratio(r.ratio())),
               {"time of a call"},
               {{"nothing else", r.quiet, floor, fmt::format("{} calls", r.quiet.samples)},
                {"during a large put", r.loaded, floor, fmt::format("{} calls", r.loaded.samples)}}};
-  return session.make_report("load", "What short calls cost while a large copy is under way.",
-                             {std::move(c)});
+  return session.make_report("load", "Time of short calls during a large copy.", {std::move(c)});
 }
 
 int run_load(const bench_options& options) {
@@ -190,9 +192,9 @@ int run_load(const bench_options& options) {
 
 command command_load() {
   auto options = std::make_shared<bench_options>();
-  return benchmark(
-      "load", "What an empty sync call takes while another thread puts 4 GiB to the same target",
-      link_options(*options), options, run_load);
+  return benchmark("load",
+                   "Time of an empty sync call while another thread puts 4 GiB to the same target",
+                   link_options(*options), options, run_load);
 }
 
 } // namespace farcall::tool

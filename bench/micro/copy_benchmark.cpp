@@ -1,7 +1,7 @@
-// How fast one thread copies between mapped memory: copy_bytes, libc's memcpy and each other
-// kernel, into memory that is shared (a put), out of it (a get) or private on both sides.
+// Speed of copies by one thread between mapped memory: copy_bytes, libc's memcpy and each other
+// kernel, into shared memory (a put), out of it (a get), or between private memory.
 //
-// Small and middle sizes repeat on the same memory, so both sides are in the caches where they fit.
+// Small and middle sizes repeat on the same memory, so both sides are cached if they fit.
 // Take the medians of several interleaved runs:
 //   copy_benchmark --benchmark_repetitions=9 --benchmark_enable_random_interleaving=true
 
@@ -62,8 +62,8 @@ void library_copy(void* to, const void* from, std::size_t bytes) noexcept {
   farcall::copy_bytes(to, from, bytes);
 }
 
-// Sizes that change from call to call, as packed arguments do: a branch that guesses the size
-// right every time would flatter the inline path.
+// Sizes vary from call to call, like in packed arguments: with a constant size, branch
+// prediction would flatter the inline path.
 template <class Copy>
 void run_mixed_small(benchmark::State& state, const Copy& copy) {
   std::vector<unsigned char> sizes(4096);
@@ -80,7 +80,7 @@ void run_mixed_small(benchmark::State& state, const Copy& copy) {
   }
 }
 
-// Those that this processor lacks are skipped, with the reason.
+// Skips kernels that this processor lacks, with the reason.
 void kernel(benchmark::State& state, direction way, std::size_t rank) {
   if (rank >= farcall::all_copy_kernels().size()) {
     state.SkipWithError("this processor has fewer ways to copy");
@@ -113,7 +113,7 @@ BENCHMARK_CAPTURE(kernel, put_5, direction::put, 5)->Apply(large_sizes);
 BENCHMARK_CAPTURE(kernel, put_6, direction::put, 6)->Apply(large_sizes);
 BENCHMARK_CAPTURE(kernel, put_7, direction::put, 7)->Apply(large_sizes);
 
-// Lambdas, so that both are inlined as far as they can be.
+// Lambdas, so that both can be inlined fully.
 void mixed_1_to_16_memcpy(benchmark::State& state) {
   run_mixed_small(
       state, [](void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); });

@@ -1,5 +1,6 @@
-// What the HAM face adds to the core: the same calls and copies through both, to the same target.
-// The face's copies are in the order of calls; the calls beside them go to another target.
+// Overhead of the HAM layer over the core: the same calls and copies through both, to the same
+// target. HAM's copies are ordered with its calls; the calls measured beside them go to another
+// target.
 //
 // Take the medians of several interleaved runs, with host and targets on processors of their own:
 //   FARCALL_TARGETS='shm?cpu=1,shm?cpu=1' taskset -c 0 ham_benchmark --benchmark_repetitions=9
@@ -39,7 +40,7 @@ void ham_two_doubles(benchmark::State& state) {
     benchmark::DoNotOptimize(ham::offload::sync(1, f2f(&sum, 1.0, 2.0)));
 }
 
-/// Memory of the first target, and as much here.
+/// Memory of the first target, and a block of equal size on the host.
 struct blocks {
   explicit blocks(std::size_t bytes)
       : here(bytes, std::byte{1}), there(farcall::node_at(1).allocate<std::byte>(bytes)) {
@@ -49,7 +50,7 @@ struct blocks {
   farcall::buffer<std::byte> there;
 };
 
-/// The same for both sides: what a copy takes depends on where its ends lie in their pages.
+/// Shared by both sides: the time of a copy depends on the offsets of its ends within their pages.
 std::map<std::int64_t, blocks> all_blocks;
 
 const blocks& blocks_of(std::int64_t bytes) {
@@ -99,7 +100,7 @@ BENCHMARK(ham_two_doubles)->UseRealTime();
 
 } // namespace
 
-// Renamed by HAM's header, and run on the host only.
+// HAM's header renames main(); it runs on the host only.
 int main(int argc, char** argv) {
   if (ham::offload::num_nodes() < 3) {
     std::fputs("ham_benchmark: two targets are needed: FARCALL_TARGETS=shm:2\n", stderr);

@@ -1,5 +1,5 @@
-// What jobs over MPI cost, beside MPI's own ping-pong in the same run, on the same communicator's
-// processes: mpirun -n 2 --bind-to core farcall-bench-mpi [calls of a batch]. Name the module in
+// Cost of jobs over MPI, beside MPI's own ping-pong in the same run and between the same processes:
+// mpirun -n 2 --bind-to core farcall-bench-mpi [calls of a batch]. Name the module in
 // FARCALL_TRANSPORT_MODULES. Prints nanoseconds: median, 1st and 99th percentile of batches.
 
 #include <bench/report/statistics.hpp>
@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-/// Each process is a machine of its own, as far as transports can tell, so that nodes of one
-/// machine use MPI: the linker has the library call this in place of farcall::machine_identity().
+/// Gives each process its own machine identity, so that nodes of one machine use MPI: the linker
+/// makes the library call this function in place of farcall::machine_identity().
 std::string own_machine() asm("__wrap__ZN7farcall16machine_identityB5cxx11Ev");
 std::string own_machine() {
   int rank = 0;
@@ -38,7 +38,7 @@ MPI_Comm communicator = MPI_COMM_NULL;
 
 void nothing() {}
 
-/// The other side of the ping-pong.
+/// Replies in the ping-pong.
 void pong(int calls, int bytes) {
   std::vector<std::byte> b(static_cast<std::size_t>(bytes));
   for (int i = 0; i < calls; ++i) {
@@ -56,7 +56,7 @@ double ping(const fc::node& target, int calls, int bytes) {
   auto other = fc::async(target, fc::fn<&pong>, calls + 1, bytes);
   fc::time_point begin{};
   for (int i = 0; i <= calls; ++i) {
-    // The first one waits for the other side.
+    // The first round trip waits for the other side.
     if (i == 1) begin = fc::clock::now();
     MPI_Send(b.data(), bytes, MPI_BYTE, 1, 1, communicator);
     MPI_Recv(b.data(), bytes, MPI_BYTE, 1, 1, communicator, MPI_STATUS_IGNORE);
@@ -116,7 +116,7 @@ void measure(const fc::node& target, int calls) {
     begin = fc::clock::now();
     fc::get(there, std::span(here)).get();
     got.push_back(nanoseconds_since(begin));
-    // There and back, so half of it is one way.
+    // Half of a round trip is one way.
     sent.push_back(ping(target, 1, static_cast<int>(copied_bytes)) / 2);
   }
   std::printf("transport %s\n%-36s %10s %10s %10s\n", target.description().transport.c_str(),

@@ -37,7 +37,7 @@ void measure_payloads(offload_figures& f, bench_session& session, std::size_t ba
 std::vector<figure> measure_launches(bench_session& session, std::size_t batches) {
   constexpr std::size_t launches = 200; // in a batch
   std::vector<figure> figures;
-  // No worker is there: the floor before has seen to that, and nothing calls one.
+  // The GPU runs no resident worker here: measuring the floor has waited for the last one to end.
   code_for_gpus().visit_launches(
       session.device(), [&](const gpu::launch_variant& variant, const std::function<void()>& call) {
         const std::size_t calls = variant.launches == 1 ? launches : 1;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Has `farcall bench offload` measure a GPU.
+"""Measures a GPU with `farcall bench offload`.
 
-Run as: bench_gpu_test.py <farcall> <1 if it has code for GPUs, else 0>. Where there is a GPU the
-document has all its figures; elsewhere the command fails, and says why in one line.
+Run as: gpu_test.py <farcall> <1 if it has code for GPUs, else 0>. With a GPU, the document has all its
+figures; without, the command fails, and gives the reason in one line.
 """
 
 import json

@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<std::size_t, 10> payloads{0, 8, 32, 64, 256, 1024, 4096, 16384, 32768, 65536};
 constexpr std::array<std::size_t, 5> quick_payloads{0, 64, 1024, 16384, 65536};
 
-/// `rings` is null where calls do not travel through shared memory.
+/// `rings` is null unless calls go through shared memory.
 offload_figures measure_process(bench_session& session, const bench_options& options,
                                 ring_only* rings) {
   const std::size_t batches = options.batches_or(200, 20);
@@ -45,7 +45,7 @@ offload_figures measure_process(bench_session& session, const bench_options& opt
   const auto sizes = options.quick ? std::span<const std::size_t>{quick_payloads}
                                    : std::span<const std::size_t>{payloads};
   for (const std::size_t size : sizes) {
-    // Large payloads take longer each; the batches stay about as long.
+    // Large payloads take longer, so make fewer calls per batch.
     const std::size_t calls = size <= 1024 ? sync_calls : sync_calls / 10;
     const std::span<const std::byte> payload{bytes.data(), size};
     f.payload.emplace_back(
@@ -199,8 +199,7 @@ report to_report(const offload_figures& f, const bench_session& session) {
   }
   std::vector<std::string> left_out;
   if (!f.left_out.empty()) left_out.push_back(f.left_out);
-  return session.make_report("offload",
-                             "What a call to a target costs beside the floor of its link.",
+  return session.make_report("offload", "Time of calls to a target, with the floor of its link.",
                              std::move(charts), std::move(left_out));
 }
 

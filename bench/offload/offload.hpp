@@ -18,22 +18,22 @@
 
 #include <fmt/format.h>
 
-/// What `farcall bench offload` measures, for processes and for devices, which are called by other
-/// kinds of functions.
+/// The figures of `farcall bench offload`, for processes and for devices, which run different kinds
+/// of functions.
 namespace farcall::tool {
 
 struct offload_figures {
-  std::optional<figure> ring_only; ///< over shared memory
+  std::optional<figure> ring_only; ///< over shared memory only
   figure sync_empty;
-  figure sync_fixed; ///< the same, with the function fixed at compile time
+  figure sync_fixed; ///< sync with the function fixed at compile time
   figure sync_2d;
   std::vector<std::pair<std::size_t, figure>> payload;
   std::vector<std::pair<std::size_t, figure>> async;
-  std::optional<figure> map; ///< of processes
+  std::optional<figure> map; ///< for processes only
   figure post;
-  std::optional<call_variants> variants; ///< over shared memory
-  std::vector<figure> launches;          ///< of a GPU: the ways to call without resident workers
-  std::string left_out; ///< what such a target cannot do; empty when it can do everything
+  std::optional<call_variants> variants; ///< over shared memory only
+  std::vector<figure> launches;          ///< of a GPU: calls without resident workers
+  std::string left_out; ///< figures that this kind of target cannot have; empty if it has all
 };
 
 inline constexpr std::array<std::size_t, 11> windows{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -46,8 +46,8 @@ inline constexpr std::size_t post_calls = 4096;
   return windows;
 }
 
-/// Many times the window, so that filling and emptying it hardly count, and otherwise few, so that
-/// a batch is short enough to often escape interruptions.
+/// Calls in a batch: many times the window, so that filling and emptying it hardly count, but
+/// otherwise few, so that short batches often escape interruptions.
 [[nodiscard]] constexpr std::size_t pipelined_calls(std::size_t window) {
   return std::max<std::size_t>(1000, 16 * window);
 }
@@ -75,8 +75,8 @@ template <class F>
   });
 }
 
-/// Keeps as many calls under way as there are futures: waits for the oldest one before the next is
-/// made, and for the rest at the end.
+/// Keeps one call in flight per future: waits for the oldest before it makes the next, and for the
+/// rest at the end.
 template <class F>
 void pipeline(const node& target, std::vector<future<double>>& window, std::size_t calls, F add) {
   double sum = 0;
@@ -91,7 +91,7 @@ void pipeline(const node& target, std::vector<future<double>>& window, std::size
     if (place.valid()) sum += place.get();
   }
   const auto n = static_cast<double>(calls);
-  require(sum == n * (n + 1) / 2, "the answers of the pipelined calls do not add up");
+  require(sum == n * (n + 1) / 2, "the results of the pipelined calls do not add up");
 }
 
 template <class F>
@@ -109,7 +109,7 @@ measure_windows(bench_session& session, const bench_options& options, F add) {
   return figures;
 }
 
-/// One future for a window of calls.
+/// Measures maps: one future for a window of calls.
 [[nodiscard]] figure measure_map(bench_session& session, std::size_t batches);
 
 template <class F>
@@ -117,14 +117,14 @@ template <class F>
   return session.measure("post, and a sync after the last", batches, post_calls, [&] {
     for (std::size_t i = 1; i < post_calls; ++i)
       post(session.target(), nothing);
-    // Calls of one thread to one node run in order, so this answer says that all of them have run.
+    // Calls of one thread to one node run in order, so this reply means that all have run.
     sync(session.target(), nothing);
   });
 }
 
 [[nodiscard]] offload_figures measure_device(bench_session& session, const bench_options& options);
 
-/// How many figures that makes, besides those of windows.
+/// Returns the number of figures, without windows.
 [[nodiscard]] std::size_t device_figures(link_kind kind);
 
 } // namespace farcall::tool

@@ -12,14 +12,14 @@ figure median_of(double ns, double floor) {
   return f;
 }
 
-TEST(shares, are_what_one_figure_takes_more_than_the_one_below_it) {
+TEST(shares, are_differences_of_consecutive_figures) {
   const call_shares s = shares_of(median_of(140, 100), median_of(190.25, 101), median_of(188, 102));
   EXPECT_DOUBLE_EQ(s.ring, 40);
   EXPECT_DOUBLE_EQ(s.engine, 50.25);
   EXPECT_DOUBLE_EQ(s.arguments, -2.25);
 }
 
-TEST(shares, are_a_line_below_the_table_and_an_object_for_programs) {
+TEST(shares, have_a_line_and_a_json_object) {
   const call_shares s{.ring = 40.04, .engine = 50.256, .arguments = -2.25};
   EXPECT_EQ(shares_text(s), "ring: ring only - floor = 40.0 ns; engine: empty - ring only = 50.3 "
                             "ns; arguments: two doubles - empty = -2.2 ns\n");

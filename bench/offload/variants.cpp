@@ -5,13 +5,13 @@
 #include <bench/runner/functions.hpp>
 #include <tools/common/pinning.hpp>
 
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <latch>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@
 namespace farcall::tool {
 namespace {
 
-/// Waking a thread takes a thousand times as long as a call between two that run.
+/// Calls that wake a thread, in a batch: few, since they take a thousand times as long as others.
 constexpr std::size_t wake_ups = 100;
 
 void add_one(const unique_fd& fd) {
@@ -42,7 +42,7 @@ figure measure_eventfd(bench_session& session, std::size_t batches) {
   const unique_fd back{::eventfd(0, EFD_CLOEXEC)};
   require(there && back, "two descriptors");
   std::atomic<bool> ending{false};
-  std::thread other([&] {
+  library_thread other("farcall-tool", [&] {
     pin_this_thread(session.cores().target);
     for (;;) {
       (void)take(there);
@@ -70,8 +70,8 @@ figure measure_eventfd(bench_session& session, std::size_t batches) {
   }
 }
 
-/// In a job of its own: in the other one hundreds of threads have had lanes, all of which
-/// progress() looks at.
+/// Measures in a job of its own: in the other job hundreds of threads have had lanes, and
+/// progress() visits them all.
 figure measure_wait_fd(bench_session& session, std::size_t batches) {
   job one(job_of_this_program(shm_target_on(session.cores().target)));
   const node target = one.targets().front();
@@ -94,13 +94,13 @@ figure measure_wait_fd(bench_session& session, std::size_t batches) {
   return f;
 }
 
-/// Threads that have called, and so have a lane each, and now sleep.
+/// Threads that have called once, so that each has a lane, and now sleep.
 class idle_threads {
  public:
   idle_threads(const node& target, std::size_t count)
       : called_(static_cast<std::ptrdiff_t>(count)) {
     for (std::size_t i = 0; i < count; ++i) {
-      threads_.emplace_back([this, &target] {
+      threads_.emplace_back("farcall-tool", [this, &target] {
         sync(target, offloaded::nothing);
         called_.count_down();
         end_.wait();
@@ -114,14 +114,14 @@ class idle_threads {
   idle_threads& operator=(idle_threads&&) = delete;
   ~idle_threads() {
     end_.count_down();
-    for (std::thread& t : threads_)
+    for (library_thread& t : threads_)
       t.join();
   }
 
  private:
   std::latch called_;
   std::latch end_{1};
-  std::vector<std::thread> threads_;
+  std::vector<library_thread> threads_;
 };
 
 figure measure_idle_lanes(bench_session& session, std::size_t batches) {

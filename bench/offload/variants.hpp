@@ -8,26 +8,27 @@
 
 namespace farcall::tool {
 
-/// Empty calls of other kinds than the plain one, which each has to be compared with.
+/// Variants of the empty call, to be compared with the plain one.
 struct call_variants {
-  figure ready_future; ///< the handler returns a future that is ready
-  figure reply;        ///< the handler takes a reply and gives it
-  figure eventfd;      ///< no call: a round trip between two threads that sleep in read()
+  figure ready_future; ///< the handler returns a ready future
+  figure reply;        ///< the handler takes a reply object and replies by it
+  figure eventfd;      ///< baseline without a call: a round trip between two threads that sleep in
+                       ///< read()
   figure wait_fd;      ///< the caller sleeps in poll() on job::wait_fd()
-  figure one_lane;     ///< the plain one again, right before the next
-  figure idle_lanes;   ///< the same while other threads have lanes that they do not use
+  figure one_lane;     ///< a plain call again, just before idle_lanes
+  figure idle_lanes;   ///< a plain call while other threads have unused lanes
 };
 
-/// How many figures that is.
+/// Number of figures in call_variants.
 inline constexpr std::size_t variant_figures = 6;
-/// Threads with lanes of their own beside the one that calls.
+/// Number of other threads with lanes.
 inline constexpr std::size_t idle_lane_count = 250;
 
 [[nodiscard]] call_variants measure_variants(bench_session& session, std::size_t batches);
 
-/// "handler with a ready future: 1.02 × a plain one; …", a line.
+/// Returns a line "handler with a ready future: 1.02 × a plain one; …".
 [[nodiscard]] std::string variants_text(const call_variants& v, const figure& empty);
-/// The same for programs, with the figures.
+/// Returns the ratios and figures for programs.
 [[nodiscard]] json variants_json(const call_variants& v, const figure& empty);
 
 } // namespace farcall::tool

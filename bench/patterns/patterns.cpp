@@ -23,7 +23,7 @@ namespace farcall::tool {
 
 namespace {
 
-// The four tests of AVEO's call_latency, in its order and with its numbers of calls.
+// Numbers of calls in the four tests of AVEO's call_latency, in its order.
 constexpr std::array<std::size_t, 13> counts{1,    5,      10,     50,      100,     500,    1000,
                                              5000, 10'000, 50'000, 100'000, 200'000, 300'000};
 constexpr std::array<const char*, 4> pattern_names{
@@ -32,8 +32,8 @@ constexpr std::array<const char*, 4> pattern_names{
     "N calls, only the last result",
     "N synchronous calls",
 };
-/// What was published for a VE10B card, microseconds per call, for comparison in the same layout:
-/// tests 1 to 3 of VEO 2.3.0, tests 1 to 4 of AVEO 0.9.6.
+/// Published microseconds per call on a VE10B card, in the same layout for comparison: tests 1 to 3
+/// of VEO 2.3.0, tests 1 to 4 of AVEO 0.9.6.
 struct published_row {
   std::size_t calls;
   std::array<double, 3> veo;
@@ -59,12 +59,12 @@ constexpr std::array<published_row, 13> all_published{{
 
 void check_last(std::uint64_t last, std::size_t calls) {
   if (last != calls)
-    throw failed_run(fmt::format("wrong result: call {} of {} answered {}", calls, calls, last));
+    throw failed_run(fmt::format("wrong result: call {} of {} returned {}", calls, calls, last));
 }
 
 namespace {
 
-/// The tests by way of the C++ interface.
+/// Returns the tests with farcall's C++ interface.
 call_tests own_tests(const node& target, std::size_t largest) {
   auto futures = std::make_shared<std::vector<future<std::uint64_t>>>(largest);
   return {[target, futures](std::size_t n) {
@@ -197,7 +197,7 @@ report to_report(const std::vector<pattern_row>& rows, const bench_session& sess
 }
 
 struct patterns_options : bench_options {
-  std::size_t largest = 0; ///< 0: as many calls as are usual
+  std::size_t largest = 0; ///< 0 for the default number of calls
   std::string api = "farcall";
 };
 
@@ -215,7 +215,7 @@ int run_patterns(const patterns_options& options) {
   if (options.api == "veo") {
     helper.emplace(session.cores().target, chosen.back());
     session.wait_for_process(helper->pid());
-    // Threads of a helper that has just started still spin beside this one.
+    // A helper's threads spin after its start, beside this thread.
     session.wait_for_idle_target();
     tests = helper->tests();
   }
@@ -223,8 +223,8 @@ int run_patterns(const patterns_options& options) {
   if (options.api == "farcall") tests = own_tests(session.target(), chosen.back());
   std::vector<pattern_row> rows;
   for (const std::size_t n : chosen) {
-    // A single call is short, so its percentiles need more of them; the long ones are many calls
-    // each.
+    // A single call is short, so its percentiles need more batches; the long tests contain many
+    // calls.
     const std::size_t batches = options.batches_or(n <= 1000 ? 200 : 20, 20);
     rows.push_back(measure_row(session, n, batches, tests));
   }
@@ -251,7 +251,7 @@ command command_patterns() {
 #ifdef FARCALL_TOOL_HAS_VEO
   all.push_back({.name = "--api",
                  .value = &o.api,
-                 .text = "By which interface: farcall, or veo, the C interface of libveo",
+                 .text = "Interface of the calls: farcall, or veo, the C interface of libveo",
                  .choices = {"farcall", "veo"}});
 #endif
   return benchmark("patterns", "AVEO's four call tests, N = 1 to 300,000, microseconds per call",

@@ -5,12 +5,6 @@
 
 namespace farcall::tool {
 
-double overhead(unit counts, double value, double floor) {
-  if (!std::isfinite(value) || !std::isfinite(floor) || value <= 0 || floor <= 0)
-    return std::numeric_limits<double>::quiet_NaN();
-  return is_rate(counts) ? floor / value : value / floor;
-}
-
 summary only(double value) { return {value, value, value, value, value, 1}; }
 
 summary nothing_measured() { return summarize({}); }

@@ -9,26 +9,29 @@
 
 namespace farcall::tool {
 
-/// The files that a benchmark draws its figures into. What cannot be written is found before
-/// anything is measured.
+/// The files that a benchmark draws its figures into. Unwritable files are found before the
+/// measurement.
 class report_files {
  public:
-  std::string html; ///< as --html says; empty: none
+  std::string html; ///< path of --html; empty if not given
   std::string svg;
+  std::string script = script_beside_program(); ///< charts.py, which draws them
 
-  /// Looks whether both can be written, without changing them: a file that is not there is made
-  /// and removed again. Throws usage_problem when one cannot be, or when both are the same file or
-  /// that of standard output.
+  /// Checks that both files can be written, without changing them: a missing file is created and
+  /// removed again. Throws usage_problem if one cannot be written, or if both are the same file or
+  /// standard output's file, and failed_run if the script or python3 is missing.
   void check();
 
   [[nodiscard]] bool are_wanted() const { return !html.empty() || !svg.empty(); }
 
-  /// Writes them, in place of what they held. Throws failed_run for a disk that is full, and when
-  /// there is nothing to draw; files are left as they were then.
+  /// Draws both files, replacing their content. Throws failed_run if the disk is full, the script
+  /// fails, or there is nothing to draw; in the last two cases the files keep their content.
   void write(const report& r) const;
 
+  [[nodiscard]] static std::string script_beside_program();
+
  private:
-  /// Those that are there keep being open, since a pipe would end.
+  /// Existing files stay open: closing a pipe would end it for its reader.
   std::array<unique_fd, 2> open_;
 };
 

@@ -22,6 +22,7 @@ class report_files_test : public testing::Test {
     std::string made = (fs::temp_directory_path() / "report-XXXXXX").string();
     folder_ = mkdtemp(made.data());
     files_.html = (folder_ / "page.html").string();
+    files_.script = FARCALL_CHARTS;
   }
   ~report_files_test() override { fs::remove_all(folder_); }
 
@@ -58,7 +59,7 @@ TEST_F(report_files_test, refuse_what_cannot_be_written) {
   EXPECT_THROW(files_.check(), usage_problem);
 }
 
-TEST_F(report_files_test, refuse_one_file_for_both_under_whatever_name) {
+TEST_F(report_files_test, refuse_the_same_file_under_two_names) {
   files_.svg = (folder_ / "." / "page.html").string();
   EXPECT_THROW(files_.check(), usage_problem);
   EXPECT_FALSE(fs::exists(files_.html));
@@ -83,7 +84,28 @@ TEST_F(report_files_test, tell_of_a_full_disk) {
   }
 }
 
-TEST_F(report_files_test, are_not_touched_where_there_is_nothing_to_draw) {
+TEST_F(report_files_test, are_refused_without_the_script_that_draws) {
+  files_.script = (folder_ / "none").string();
+  EXPECT_THROW(files_.check(), failed_run);
+  EXPECT_FALSE(fs::exists(files_.html));
+}
+
+TEST_F(report_files_test, are_not_touched_if_the_script_fails) {
+  files_.script = (folder_ / "charts").string();
+  std::ofstream(files_.script) << "raise SystemExit('no paper')";
+  std::ofstream(files_.html) << "kept";
+  files_.check();
+  try {
+    files_.write(measured_);
+    FAIL() << "a script that fails was not noticed";
+  } catch (const failed_run& e) {
+    EXPECT_EQ(std::string(e.what()),
+              "cannot draw the charts: " + files_.script + " ended with status 1: no paper\n");
+  }
+  EXPECT_EQ(content(files_.html), "kept");
+}
+
+TEST_F(report_files_test, are_not_touched_without_figures) {
   std::ofstream(files_.html) << "kept";
   files_.check();
   EXPECT_THROW(files_.write({"bench", "", "", {}, {}}), failed_run);

@@ -9,8 +9,8 @@
 
 namespace farcall::tool {
 
-/// What is reported of a set of raw samples. A mean is left out on purpose: one interrupted batch
-/// moves it, and it hides what the slow calls cost.
+/// Percentiles of a set of samples. There is no mean on purpose: a single interrupted batch moves
+/// it, and it hides the cost of slow calls.
 struct summary {
   double p1 = 0;
   double p50 = 0;
@@ -20,16 +20,15 @@ struct summary {
   std::size_t samples = 0;
 };
 
-/// The value below which `share` (0 to 1) of the sorted samples lie, interpolated between the two
-/// nearest samples. An empty range has no percentile: not-a-number.
+/// Returns the value below which `share` (0 to 1) of the sorted samples are, interpolated between
+/// the two nearest samples; NaN if there are none.
 [[nodiscard]] double percentile(std::span<const double> sorted, double share);
 
-/// Sorts a copy of the samples and reads the percentiles from it. No samples give a summary of
-/// not-a-numbers.
+/// Sorts a copy of the samples and returns their percentiles; NaNs if there are none.
 [[nodiscard]] summary summarize(std::vector<double> samples);
 
-/// The same summary in another unit, for example mebibytes per second out of nanoseconds: `convert`
-/// must be monotonic; when it turns the order round, the percentiles change places.
+/// Converts a summary to another unit, for example from nanoseconds to mebibytes per second.
+/// `convert` must be monotonic; if it reverses the order, p1 and p99 are swapped.
 template <class Convert>
 [[nodiscard]] summary converted(const summary& s, Convert convert) {
   summary result{convert(s.p1),     convert(s.p50),     convert(s.p99),
@@ -44,7 +43,7 @@ template <class Convert>
 /// Rounds to a number of decimals, so that a document shows no more digits than were measured.
 [[nodiscard]] double rounded(double value, int decimals = 2);
 
-/// {"p1":…,"p50":…,"p99":…}, rounded to hundredths; `decimals` for other units than nanoseconds.
+/// Returns {"p1":…,"p50":…,"p99":…}, rounded to hundredths (of nanoseconds) or to `decimals`.
 [[nodiscard]] json percentiles_json(const summary& s, int decimals = 2);
 
 } // namespace farcall::tool

@@ -20,11 +20,11 @@ TEST(statistics, one_sample_is_every_percentile) {
   EXPECT_EQ(s.p99, 7.5);
 }
 
-TEST(statistics, the_median_of_an_even_number_lies_between_the_middle_two) {
+TEST(statistics, the_median_may_be_between_two_samples) {
   EXPECT_DOUBLE_EQ(summarize({4, 1, 3, 2}).p50, 2.5);
 }
 
-TEST(statistics, percentiles_of_a_hundred_and_one_samples_are_the_samples) {
+TEST(statistics, percentiles_of_101_samples_are_the_samples) {
   std::vector<double> samples;
   for (int i = 100; i >= 0; --i)
     samples.push_back(i);
@@ -36,7 +36,7 @@ TEST(statistics, percentiles_of_a_hundred_and_one_samples_are_the_samples) {
   EXPECT_DOUBLE_EQ(s.highest, 100);
 }
 
-TEST(statistics, one_outlier_moves_neither_the_median_nor_the_first_percentile) {
+TEST(statistics, an_outlier_moves_neither_median_nor_first_percentile) {
   std::vector<double> samples(200, 10.0);
   samples[17] = 1e9;
   const summary s = summarize(samples);

@@ -24,7 +24,7 @@ namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// The text that explains the failure best: lines that only frame others are skipped.
+/// Returns the line that explains a failure best: skips lines that only frame others.
 std::string first_meaningful_line(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -37,8 +37,8 @@ std::string first_meaningful_line(const std::string& text) {
 
 measured parse(const std::string& output, std::size_t expected) {
   measured result;
-  // The first line is the library's name; some versions are followed by further lines of text,
-  // which are skipped.
+  // The first line is the library's name; some versions print further lines of text, which are
+  // skipped.
   for (std::size_t at = output.find('\n'); at != std::string::npos && at + 1 < output.size();) {
     const char* begin = output.data() + at + 1;
     const std::size_t next = output.find('\n', at + 1);
@@ -78,14 +78,14 @@ measured ping_pong(const rival_settings& settings, bool over_tcp) {
             "only Open MPI can be told to use TCP; this is " + first_line(version.standard_output)};
   }
   if (is_open_mpi) {
-    // The ranks bind themselves; both run here even when Open MPI counts one slot; a refusal to run
-    // as root would only hide the figure from users of containers.
+    // The ranks bind themselves, and both run here even if Open MPI counts one slot. Running as
+    // root is allowed, since a refusal would only keep the figure from users of containers.
     words.insert(words.end(), {"--bind-to", "none", "--oversubscribe", "--mca",
                                "btl_base_warn_component_unused", "0"});
     if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
   }
   if (over_tcp) {
-    // Left alone, it takes no part of its messages over loopback.
+    // Without these options Open MPI sends no messages over loopback.
     words.insert(words.end(), {"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca",
                                "btl_tcp_if_include", "lo"});
   }

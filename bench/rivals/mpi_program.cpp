@@ -1,7 +1,7 @@
-// The two ranks of an MPI ping-pong, started by `farcall bench rivals` under mpirun. It is a
-// program of its own so that the farcall command does not depend on MPI. Rank 0 prints the name of
-// the library and then one figure per line: nanoseconds per round trip, one per batch. With "empty"
-// it initialises MPI and ends, for `farcall bench scale`.
+// The two ranks of an MPI ping-pong, started by `farcall bench rivals` under mpirun: a separate
+// program, so that the farcall command does not depend on MPI. Rank 0 prints the library's name and
+// then one figure per line: nanoseconds per round trip, one per batch. With "empty" it initialises
+// MPI and ends, for `farcall bench scale`.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -60,7 +60,7 @@ std::vector<double> ask(long batches, long warm_up, long calls) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
-  // What any program under mpirun takes.
+  // The minimum that every MPI program does.
   if (argc == 2 && std::strcmp(argv[1], "empty") == 0) {
     MPI_Finalize();
     return 0;

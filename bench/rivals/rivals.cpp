@@ -26,14 +26,14 @@ namespace {
 struct rival_row {
   rival entry;
   summary ns;
-  summary floor; ///< measured right before and right after
+  summary floor; ///< measured just before and after
   std::string absent;
   std::string remark;
 };
 
-/// Rivals that share a floor.
+/// Rivals with the same floor.
 struct rival_group {
-  std::string key; ///< of its floor, in JSON
+  std::string key; ///< the floor's name in JSON
   std::vector<rival> entries;
   std::unique_ptr<floor_probe> floor;
   std::vector<rival_row> rows;
@@ -65,7 +65,7 @@ rival farcall_entry(std::string key, const char* over, link_kind kind) {
           [kind](const rival_settings& settings) { return farcall_round_trip(settings, kind); }};
 }
 
-/// farcall itself comes first in each.
+/// farcall is the first entry of each group.
 std::vector<rival_group> make_groups(core_pair cores) {
   std::vector<rival_group> groups(2);
   rival_group& memory = groups[0];
@@ -184,7 +184,7 @@ int run_rivals(const bench_options& options) {
   progress bar{"rivals", groups[0].entries.size() + groups[1].entries.size()};
   for (rival_group& group : groups) {
     measure_group(group, settings, bar);
-    // Others may be absent; farcall itself may not.
+    // Rivals may be absent, farcall may not.
     if (!group.rows.front().absent.empty())
       throw failed_run("farcall's own figure failed: " + group.rows.front().absent);
   }

@@ -30,7 +30,7 @@ namespace {
   throw failed_run(fmt::format("{}: {}", what, reason_text(errno)));
 }
 
-/// One end of a two-way byte stream; a socket has the same descriptor twice.
+/// An end of a two-way byte stream; for a socket both descriptors are equal.
 struct stream_end {
   int in = -1;
   int out = -1;
@@ -49,7 +49,7 @@ void set_non_blocking(int fd) {
     fail("cannot make a descriptor non-blocking");
 }
 
-/// False when the other side has gone.
+/// Returns false if the other side has gone.
 bool receive(int fd, std::uint64_t& value) {
   auto* bytes = reinterpret_cast<char*>(&value);
   std::size_t have = 0;
@@ -62,7 +62,7 @@ bool receive(int fd, std::uint64_t& value) {
       return false;
     } else {
       spin_pause();
-      // With one core for both, the other side needs it.
+      // If both sides share a core, yield it to the other one.
       if (++empty % 4096 == 0) sched_yield();
     }
   }
@@ -71,8 +71,7 @@ bool receive(int fd, std::uint64_t& value) {
 
 bool transmit(int fd, std::uint64_t value) {
   for (;;) {
-    const ssize_t done =
-        write(fd, &value, sizeof value); // eight bytes into an empty stream: all or nothing
+    const ssize_t done = write(fd, &value, sizeof value); // atomic: 8 bytes into an empty stream
     if (done == static_cast<ssize_t>(sizeof value)) return true;
     if (done >= 0 || (errno != EINTR && errno != EAGAIN)) return false;
   }
@@ -110,7 +109,7 @@ measured stream_round_trip(stream_pair (*connect_pair)(), waiting how,
     }
     const pid_t parent = getpid();
     forked_process echo{[&] {
-      // Its own copy of the host's ends would keep it from seeing that the host has gone.
+      // Close the copies of the host's ends, which would hide that the host has gone.
       ::close(pair.host.in);
       if (pair.host.out != pair.host.in) ::close(pair.host.out);
       pin_this_thread(settings.cores.target);
@@ -130,7 +129,7 @@ measured stream_round_trip(stream_pair (*connect_pair)(), waiting how,
         std::uint64_t received = 0;
         if (!transmit(pair.host.out, ++sent) || !receive(pair.host.in, received))
           fail("the other side has gone");
-        if (received != sent) throw failed_run("the other side answered something else");
+        if (received != sent) throw failed_run("the other side replied with another value");
       }
     });
   };
@@ -153,8 +152,8 @@ void futex_signal(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-/// Sleeps at once. False after a second without a change, so that nobody waits for a process that
-/// has gone.
+/// Sleeps at once. Returns false after a second without a change, so that a process which has gone
+/// is not waited for.
 bool futex_wait_for(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   const timespec second{.tv_sec = 1, .tv_nsec = 0};
   for (;;) {

@@ -21,8 +21,8 @@ namespace {
 
 constexpr unsigned message_id = 7;
 
-/// The library is loaded when it is measured, not linked: the command has to start where UCX is not
-/// installed.
+/// Functions of the UCX library, which is loaded with dlopen() and not linked: the command must
+/// start without UCX.
 struct ucx_library {
   decltype(&ucp_config_read) config_read = nullptr;
   decltype(&ucp_config_modify) config_modify = nullptr;
@@ -69,8 +69,8 @@ struct ucx_library {
   }
 
  private:
-  // Never closed: the process that loaded it ends after the measurement, and UCX has threads and
-  // hooks of its own.
+  // Never unloaded: the process that loaded it ends after the measurement, and UCX has its own
+  // threads and hooks.
   static void* open(const char* name) {
     void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw failed_run(fmt::format("not installed: {}", dlerror()));
@@ -84,8 +84,8 @@ struct ucx_library {
   }
 };
 
-/// What UCX may use, so that what is measured does not depend on the network cards here. Null: what
-/// the user says.
+/// Transports that UCX may use, so that the figure does not depend on this machine's network cards.
+/// Null for the user's choice.
 struct ucx_transport {
   const char* names = nullptr;
   const char* device = nullptr;
@@ -94,7 +94,7 @@ constexpr ucx_transport posix_segments{"posix,self", nullptr};
 constexpr ucx_transport tcp_on_loopback{"tcp,self", "lo"};
 constexpr ucx_transport as_set{};
 
-/// One side: a worker, an endpoint to the other side, and what has arrived.
+/// One side: a worker, an endpoint to the other side, and the last value received.
 class ucx_side {
  public:
   ucx_side(int channel, const ucx_transport& over) {
@@ -179,8 +179,8 @@ class ucx_side {
   std::uint64_t last_arrived_ = 0;
 };
 
-/// Progresses until `expected` has arrived; asks `alive` now and then, so that nobody spins for a
-/// process that is gone.
+/// Progresses until `expected` has arrived; checks `alive` now and then, so as not to spin for a
+/// process that has gone.
 template <class Alive>
 bool progress_until(ucx_side& side, std::uint64_t expected, Alive alive) {
   for (std::uint32_t turns = 1; side.last_arrived() != expected; ++turns) {

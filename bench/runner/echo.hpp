@@ -26,23 +26,23 @@
 
 namespace farcall::tool {
 
-/// What an echo shall do, and does.
+/// Command to an echo, and its state.
 enum class echo_state : std::uint32_t { asleep, echoing, quitting };
 
 namespace echo_detail {
 
-/// Spins without an answer before the processor is offered to others: far more than any round trip
-/// needs, and next to none when the other side needs this very processor.
+/// Returns the spins before the processor is yielded: far more than a round trip needs, and hardly
+/// any if both sides share a processor.
 [[nodiscard]] constexpr std::uint32_t spin_limit(core_pair cores) {
   return cores.shared() ? 16 : 1U << 16;
 }
-inline constexpr auto longest_wait = std::chrono::seconds{10};
+inline constexpr auto max_wait = std::chrono::seconds{10};
 
 using state_word = std::atomic<echo_state>;
 static_assert(state_word::is_always_lock_free);
 
 inline void sleep_while(state_word& word, echo_state value) {
-  // A bound, so that an echo whose parent has gone wakes up and notices.
+  // Limited, so that an echo whose parent has gone wakes up and notices.
   const timespec limit{.tv_sec = 1, .tv_nsec = 0};
   syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
 }
@@ -53,16 +53,16 @@ inline void wake(state_word& word) {
 
 } // namespace echo_detail
 
-/// A second process that answers what this one asks, through memory that both share: round trips
-/// without the library, or with parts of it. Between measurements it sleeps and leaves its core to
-/// others.
+/// A second process that replies to questions through shared memory: measures round trips without
+/// the library, or with parts of it. Between measurements it sleeps and leaves its core free.
 ///
-/// `Link` says what crosses. Its `memory` is constructed in the shared mapping. Its `host_side` has
-/// ask(is_last), which sends one question, and take(), which is true when the answer is there; its
-/// `echo_side` has answer(), which is true when there was a question, and answers it. Both are made
-/// from the memory, each by the process that uses it. `is_last` marks the last question of a batch.
+/// `Link` defines the messages. Its `memory` is constructed in the shared mapping. Its `host_side`
+/// has ask(is_last), which sends a question, and take(), which returns true once the reply has
+/// arrived; its `echo_side` has reply(), which replies to a question and returns true, or returns
+/// false if there is none. Each process constructs its side from the memory. `is_last` marks the
+/// last question of a batch.
 ///
-/// The process is forked by the constructor, so make it before any thread or job is started.
+/// The constructor forks, so create it before any thread or job is started.
 template <class Link>
 class echo {
  public:
@@ -90,17 +90,17 @@ class echo {
   echo(echo&&) = delete;
   echo& operator=(echo&&) = delete;
 
-  /// Gives a command and waits until the echo has taken it up.
+  /// Gives a command and waits until the echo has accepted it.
   void tell(echo_state command) {
     shared_->command.store(command, std::memory_order_release); // partner: the load in serve()
     echo_detail::wake(shared_->command);
-    const auto deadline = std::chrono::steady_clock::now() + echo_detail::longest_wait;
+    const auto deadline = std::chrono::steady_clock::now() + echo_detail::max_wait;
     // Acquire; partner: the stores in serve().
     while (shared_->state.load(std::memory_order_acquire) != command)
       slow_path(deadline);
   }
 
-  /// While it echoes.
+  /// Makes round trips. Requires the state `echoing`.
   void round_trips(std::size_t calls) {
     typename Link::host_side& side = *side_;
     for (std::size_t left = calls; left > 0; --left) {
@@ -118,14 +118,14 @@ class echo {
   }
 
  private:
-  /// Shared by the two processes.
+  /// Memory that the two processes share.
   struct board {
     typename Link::memory link;
     alignas(128) echo_detail::state_word command{echo_state::asleep}; ///< a futex
     alignas(128) echo_detail::state_word state{echo_state::asleep};
   };
 
-  /// The echo's process: sleeps until told to echo, then answers until told to sleep.
+  /// Runs in the echo's process: sleeps until told to echo, then replies until told to sleep.
   int serve(pid_t parent) {
     pin_this_thread(cores_.target);
     typename Link::echo_side side{shared_->link};
@@ -140,7 +140,7 @@ class echo {
         continue;
       }
       for (std::uint32_t spins = 0; spins < echo_detail::spin_limit(cores_);) {
-        if (side.answer()) {
+        if (side.reply()) {
           spins = 0;
         } else {
           spin_pause();
@@ -152,7 +152,7 @@ class echo {
   }
 
   void wait_patiently() {
-    const auto deadline = std::chrono::steady_clock::now() + echo_detail::longest_wait;
+    const auto deadline = std::chrono::steady_clock::now() + echo_detail::max_wait;
     while (!side_->take())
       slow_path(deadline);
   }
@@ -162,7 +162,7 @@ class echo {
       throw failed_run(fmt::format("the second process of {} ended: {}", what_, process_->fate()));
     }
     if (std::chrono::steady_clock::now() > deadline) {
-      throw failed_run(fmt::format("the second process of {} does not answer; is its processor "
+      throw failed_run(fmt::format("the second process of {} does not reply; is its processor "
                                    "taken by something else?",
                                    what_));
     }

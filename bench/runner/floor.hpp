@@ -14,15 +14,15 @@
 
 namespace farcall::tool {
 
-/// Pairs of cache lines that the floor is measured on in turn, one for each batch. Whole multiples
-/// of it make figures that can be compared.
+/// Pairs of cache lines that the floor uses in turn, one per batch. Numbers of batches that are
+/// multiples of it give comparable figures.
 inline constexpr std::size_t floor_places = 64;
 
-/// Round trips per batch of the floors of connections and of GPUs, which take far longer.
+/// Round trips per batch of the floors of connections and GPUs, which take far longer.
 inline constexpr std::size_t far_floor_calls = 200;
 
-/// What no offload over the same two cores can beat, measured in the run whose figures are compared
-/// with it. Measurements are made bound to the host's core; between them nothing of it runs.
+/// Measures a floor: the lower bound of offloads over the same two cores, in the same run as the
+/// figures. Runs bound to the host's core; is idle between measurements.
 class floor_probe {
  public:
   explicit floor_probe(core_pair cores) : cores_(cores) {}
@@ -32,20 +32,20 @@ class floor_probe {
   floor_probe(floor_probe&&) = delete;
   floor_probe& operator=(floor_probe&&) = delete;
 
-  /// Measures now and returns nanoseconds per round trip, one sample per batch. The core of the
-  /// target must be idle: a target that still spins there is waited for by the caller.
+  /// Measures, and returns nanoseconds per round trip, one sample per batch. The target's core must
+  /// be idle: wait first for a target that still spins.
   std::vector<double> measure() {
     std::vector<double> samples = take_samples();
     samples_.insert(samples_.end(), samples.begin(), samples.end());
     return samples;
   }
 
-  /// All samples measured so far.
+  /// Summary of all samples so far.
   [[nodiscard]] summary pooled() const { return summarize(samples_); }
 
   [[nodiscard]] core_pair cores() const { return cores_; }
 
-  /// What is timed, in words.
+  /// Returns a description of the operation that is timed.
   [[nodiscard]] virtual const char* what() const = 0;
 
  protected:
@@ -56,14 +56,14 @@ class floor_probe {
   std::vector<double> samples_;
 };
 
-/// A line of the circumstances: what the floor is, and all that was measured of it.
+/// Returns a line for the circumstances: the kind of floor, and the summary of all its samples.
 [[nodiscard]] std::string floor_text(const floor_probe& floor);
 
-/// The floor of shared memory: the bare round trip of a flag between two processes: one cache line
-/// each way, no message, no handler.
+/// Floor of shared memory: the bare round trip of a flag between two processes, one cache line each
+/// way, without message or handler.
 ///
-/// The second process is forked by the constructor, so make it before any thread or job is started.
-/// Between measurements it sleeps and leaves its core to others.
+/// The constructor forks, so create it before any thread or job is started. Between measurements
+/// the second process sleeps and leaves its core free.
 class floor_meter final : public floor_probe {
  public:
   floor_meter(core_pair cores, std::size_t batches, std::size_t calls);
@@ -84,10 +84,10 @@ class floor_meter final : public floor_probe {
   std::unique_ptr<process> echo_;
 };
 
-/// The floor of connections: the round trip of sixteen bytes over a fresh bare TCP connection over
-/// loopback, both sides polling, at once (TCP_NODELAY).
+/// Floor of connections: the round trip of sixteen bytes over a new bare TCP connection over
+/// loopback, with both sides polling and no delay (TCP_NODELAY).
 ///
-/// The second process is forked by the constructor, so make it before any thread or job is started.
+/// The constructor forks, so create it before any thread or job is started.
 class connection_floor final : public floor_probe {
  public:
   connection_floor(core_pair cores, std::size_t batches, std::size_t calls);
@@ -103,13 +103,13 @@ class connection_floor final : public floor_probe {
   std::size_t calls_;
 };
 
-/// The floor of GPUs: the round trip of a flag between the host and a kernel, one word each way
-/// over the bus, no message, no handler.
+/// Floor of GPUs: the round trip of a flag between the host and a kernel, one word each way over
+/// the bus, without message or handler.
 ///
-/// Uses the GPU only to measure: the job comes first, and says why there is none.
+/// Uses the GPU only while it measures; a missing GPU is reported by the job, which starts first.
 class bus_floor final : public floor_probe {
  public:
-  /// Throws usage_problem when this command has no code for GPUs.
+  /// Throws usage_problem if this command has no code for GPUs.
   bus_floor(core_pair cores, std::uint32_t device, std::size_t batches, std::size_t calls);
   [[nodiscard]] const char* what() const override { return "one word each way over the bus"; }
 

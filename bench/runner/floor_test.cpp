@@ -7,7 +7,7 @@
 namespace farcall::tool {
 namespace {
 
-TEST(floor_meter, every_batch_gives_a_positive_sample_and_measurements_are_pooled) {
+TEST(floor_meter, every_batch_gives_a_positive_sample) {
   floor_meter meter{choose_cores({}, {}), 20, 100};
   for (int i = 1; i <= 3; ++i) {
     const std::vector<double> samples = meter.measure();
@@ -24,7 +24,7 @@ TEST(floor_meter, one_core_for_both_ends_works_too) {
   EXPECT_GT(summarize(meter.measure()).p50, 0);
 }
 
-TEST(connection_floor, every_measurement_has_a_connection_of_its_own_and_they_are_pooled) {
+TEST(connection_floor, every_measurement_has_its_own_connection) {
   connection_floor floor{choose_cores({}, {}), 20, 10};
   for (unsigned i = 1; i <= 3; ++i) {
     EXPECT_GT(summarize(floor.measure()).lowest, 0);

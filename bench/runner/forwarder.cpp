@@ -3,6 +3,7 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 
 #include <algorithm>
 #include <array>
@@ -25,7 +26,7 @@ namespace farcall::tool {
 namespace {
 
 constexpr int backlog = 1024;
-constexpr std::size_t most_recorded = 4096;
+constexpr std::size_t max_recorded = 4096;
 
 sockaddr_in loopback(std::uint16_t port) {
   sockaddr_in address{};
@@ -41,7 +42,7 @@ unique_fd make_socket() {
   return made;
 }
 
-/// What it delays is not to be delayed by the system as well.
+/// Disables Nagle's algorithm, which would add to the simulated delay.
 void send_at_once(int fd) {
   const int on = 1;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -61,7 +62,7 @@ forwarder::forwarder(const std::string& server_url, std::chrono::milliseconds ro
       getsockname(listener_.get(), any, &bytes) != 0)
     throw failed_run(fmt::format("cannot listen on loopback: {}", reason_text(errno)));
   url_ = fmt::format("tcp://127.0.0.1:{}", ntohs(address.sin_port));
-  thread_ = std::thread([this] { run(); });
+  thread_ = library_thread("farcall-tool", [this] { run(); });
 }
 
 forwarder::~forwarder() {
@@ -136,7 +137,7 @@ void forwarder::read(connection& c, direction& d) {
     const std::lock_guard guard(mutex_);
     std::string& record = recorded_[c.number];
     record.append(piece.data(),
-                  std::min(static_cast<std::size_t>(got), most_recorded - record.size()));
+                  std::min(static_cast<std::size_t>(got), max_recorded - record.size()));
   }
   d.under_way.push_back({std::max(clock::now(), c.there_at) + round_trip_ / 2,
                          std::string(piece.data(), static_cast<std::size_t>(got))});
@@ -150,7 +151,7 @@ void forwarder::deliver(connection& c, direction& d) {
       shutdown(d.to, SHUT_WR);
       continue;
     }
-    // What is sent while jobs start fits into the system's buffers.
+    // The little data of starting jobs fits into the socket buffers.
     if (send(d.to, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
       c.is_broken = true;
   }

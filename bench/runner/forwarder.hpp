@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <atomic>
@@ -10,18 +11,17 @@
 #include <list>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace farcall::tool {
 
-/// Puts a server on loopback far away: what either side sends arrives at the other half a round
-/// trip later, and a connection is there after a whole one. There is no limit to the rate.
+/// Simulates a distant server on loopback: data arrives at the other side half a round trip later,
+/// and a connection is established after a whole one. The rate is unlimited.
 class forwarder {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// Stands before the server at `server_url` ("tcp://127.0.0.1:40123") from now on.
+  /// Starts to forward to the server at `server_url` ("tcp://127.0.0.1:40123").
   explicit forwarder(const std::string& server_url, std::chrono::milliseconds round_trip = {});
   ~forwarder();
   forwarder(const forwarder&) = delete;
@@ -30,28 +30,28 @@ class forwarder {
   forwarder& operator=(forwarder&&) = delete;
 
   [[nodiscard]] const std::string& url() const { return url_; }
-  /// What the clients have sent first, at most 4 KiB each, in the order in which they came.
+  /// Returns the first bytes from each client, at most 4 KiB each, in order of connection.
   [[nodiscard]] std::vector<std::string> recorded() const;
 
  private:
-  /// What is on its way from one side to the other.
+  /// Bytes in transit from one side to the other.
   struct direction {
     struct piece {
       clock::time_point due;
-      std::string bytes; ///< none: the end
+      std::string bytes; ///< empty at the end of the stream
     };
     int from = -1;
     int to = -1;
     std::deque<piece> under_way;
-    bool has_ended = false; ///< the sender
+    bool has_ended = false; ///< the sender has closed
   };
   struct connection {
     unique_fd client;
     unique_fd server;
-    clock::time_point there_at; ///< nothing sets out before
+    clock::time_point there_at; ///< earliest time for bytes to leave
     direction to_server;
     direction to_client;
-    std::size_t number = 0; ///< in the record
+    std::size_t number = 0; ///< index in recorded_
     bool is_broken = false;
   };
 
@@ -70,7 +70,7 @@ class forwarder {
   mutable std::mutex mutex_;
   std::vector<std::string> recorded_; ///< guarded by mutex_
   std::atomic<bool> stops_{false};
-  std::thread thread_;
+  library_thread thread_;
 };
 
 } // namespace farcall::tool

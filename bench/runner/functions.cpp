@@ -1,7 +1,7 @@
 #include "functions.hpp"
 
-#include <farcall/offload/later_results.hpp>
-#include <farcall/offload/promise.hpp>
+#include <farcall/async/later_results.hpp>
+#include <farcall/async/promise.hpp>
 
 #include <atomic>
 

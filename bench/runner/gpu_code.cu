@@ -18,7 +18,7 @@ void try_payloads(const timed_node& target, std::index_sequence<Bytes...> /*size
    ...);
 }
 
-/// Naming them here is what gives GPUs their code.
+/// Naming the functions here compiles them for GPUs.
 void try_out(const node& target) {
   const timed_node soon = target.within(std::chrono::seconds(20));
   sync(soon, pure_fn<gpu::nothing>);

@@ -18,7 +18,7 @@ bool has_option(const std::string& url, std::string_view key) {
   return url.find('?' + name) != std::string::npos || url.find('&' + name) != std::string::npos;
 }
 
-/// Both ends share memory, so that the floor is that of a cache line.
+/// True if both ends share memory, so that the floor is a cache line's round trip.
 bool is_memory(link_kind kind) { return kind == link_kind::shm || kind == link_kind::emulated; }
 
 void check(const bench_options& options) {
@@ -145,7 +145,7 @@ core_pair cores_of(const bench_options& options) {
   if (options.targets.empty() || options.target_cpu) return options.cores();
   const std::optional<unsigned> named = parse_targets(options.targets).front().cpu;
   const std::vector<int> here = allowed_cpus();
-  // Another machine may have more processors than this one.
+  // The URL may name a processor of a larger machine.
   if (!named || std::find(here.begin(), here.end(), static_cast<int>(*named)) == here.end())
     return options.cores();
   return choose_cores(options.host_cpu, static_cast<int>(*named));

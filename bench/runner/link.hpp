@@ -19,82 +19,85 @@
 
 namespace farcall::tool {
 
-/// What carries calls between the host and the targets of a benchmark.
-/// The emulated device is reached through memory, as a process over shm, but knows only functions
-/// for devices. A GPU is reached over its bus, and knows the same.
+/// Connection between the host and the targets of a benchmark. The emulated device is reached
+/// through memory, like a process over shm, but runs only device functions. A GPU is reached over
+/// its bus, and runs these too.
 enum class link_kind { shm, tcp, tls, emulated, gpu, ucx };
 
-/// "shm", "tcp", "tls", "cuda-emulated", "cuda" or "ucx".
+/// Returns "shm", "tcp", "tls", "cuda-emulated", "cuda" or "ucx".
 [[nodiscard]] const char* word_of(link_kind kind);
 
-/// As the options say.
+/// Returns the link that the options select.
 [[nodiscard]] link_kind kind_of(const bench_options& options);
 
-/// Where the targets of a benchmark run: on this machine without ado, at a server that the user has
-/// named, or at one on loopback that lives as long as this.
+/// The place of a benchmark's targets: this machine, a server that the user has named, or a server
+/// on loopback during this object's lifetime.
 ///
-/// It may fork, so make it before any thread or job is started.
+/// May fork, so create it before any thread or job is started.
 class bench_link {
  public:
-  /// With `cpu`, a server of our own is bound to that processor with all its targets.
+  /// With `cpu`, the own server and all its targets are bound to that processor.
   bench_link(const bench_options& options, std::optional<int> cpu);
 
   [[nodiscard]] link_kind kind() const { return kind_; }
 
-  /// A job with one target, on that processor unless the user's URL names another, or a GPU.
+  /// Returns options for a job with one target, on that processor unless the user's URL names
+  /// another one, or a GPU.
   [[nodiscard]] job_options one_target(int cpu) const;
-  /// A job with so many targets, wherever; the user's URL may name another number.
+  /// Returns options for a job with `n` targets on any processors; the user's URL may name another
+  /// number.
   [[nodiscard]] job_options targets(std::size_t n) const;
 
-  /// For the line above a table.
+  /// Returns the line above a table.
   [[nodiscard]] std::string text() const;
 
  private:
   [[nodiscard]] job_options job_at(const std::string& urls) const;
 
   link_kind kind_;
-  std::string given_; ///< the user's URLs; empty when it is up to us
+  std::string given_; ///< the user's URLs; empty if there are none
   std::string key_;
   std::unique_ptr<server_process> server_;
 };
 
-/// The floor of that kind of link, between those cores; of a GPU, which.
+/// Returns the floor of a kind of link, between two cores; for a GPU, of that device.
 [[nodiscard]] std::unique_ptr<floor_probe> make_floor(link_kind kind, core_pair cores,
                                                       std::uint32_t device = 0);
 
-/// The set-up that benchmarks share whose threads are not pinned: a link, and its floor before and
+/// Shared set-up of benchmarks whose threads are not pinned: a link, and its floor before and
 /// after.
 class link_session {
  public:
-  /// Measures the floor once.
+  /// Measures the floor for the first time.
   link_session(const bench_options& options, const std::string& title, std::size_t steps);
 
   [[nodiscard]] const bench_link& link() const { return link_; }
   [[nodiscard]] const floor_probe& floor() const { return *floor_; }
   [[nodiscard]] progress& bar() { return bar_; }
 
-  /// Measures the floor again, when everything else has been.
+  /// Measures the floor again, after all other measurements.
   void finish();
 
-  /// What stands above a table.
+  /// Returns the heading of a table.
   [[nodiscard]] std::string heading() const;
-  /// The same for programs.
+  /// Returns the heading's facts for programs.
   [[nodiscard]] json circumstances() const;
-  /// These charts with the circumstances. `subject` is what was asked for: "load".
+  /// Returns a report of these charts and the circumstances. `subject` names the benchmark: "load".
   [[nodiscard]] report make_report(const std::string& subject, std::string text,
                                    std::vector<chart> charts) const;
 
  private:
   environment env_;
   progress bar_;
-  std::unique_ptr<floor_probe> floor_; // forks, as the link does
+  std::unique_ptr<floor_probe> floor_; // forks, like the link
   bench_link link_;
 };
 
-/// The cores of the options; the target's is the one that its URL names, if any. A GPU has none.
+/// Returns the cores of the options; the target's core may come from its URL. A GPU has none.
 [[nodiscard]] core_pair cores_of(const bench_options& options);
 
-/// The URL with `key=value`, unless it has that option already. A list stays as it is.
+/// Returns the URL with `key=value`, unless it has that option already. A list of URLs is returned
+/// unchanged.
 [[nodiscard]] std::string with_option(const std::string& url, std::string_view key,
                                       std::size_t value);
 

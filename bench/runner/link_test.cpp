@@ -5,18 +5,18 @@
 namespace farcall::tool {
 namespace {
 
-TEST(with_option, it_is_added_where_it_is_missing) {
+TEST(with_option, is_added_if_missing) {
   EXPECT_EQ(with_option("tcp://h:1", "cpu", 3), "tcp://h:1?cpu=3");
   EXPECT_EQ(with_option("tcp://h:1?workers=2", "cpu", 3), "tcp://h:1?workers=2&cpu=3");
 }
 
-TEST(with_option, what_the_user_has_said_stays) {
+TEST(with_option, keeps_the_users_value) {
   EXPECT_EQ(with_option("tcp://h:1?cpu=0", "cpu", 3), "tcp://h:1?cpu=0");
   EXPECT_EQ(with_option("tcp://h:1?workers=2&cpu=0", "cpu", 3), "tcp://h:1?workers=2&cpu=0");
   EXPECT_EQ(with_option("tcp://h:1,tcp://h:2", "cpu", 3), "tcp://h:1,tcp://h:2");
 }
 
-TEST(kind_of, it_follows_transport_or_targets_and_key) {
+TEST(kind_of, follows_transport_or_targets_and_key) {
   bench_options options;
   EXPECT_EQ(kind_of(options), link_kind::shm);
   options.transport = "tls";
@@ -67,8 +67,8 @@ TEST(one_target, a_gpu_is_bound_to_no_processor) {
   EXPECT_STREQ(word_of(link.kind()), "cuda");
 }
 
-// The tests are no program with code for GPUs.
-TEST(make_floor, without_code_for_gpus_there_is_none_of_a_gpu) {
+// The tests are linked without code for GPUs.
+TEST(make_floor, needs_gpu_code_for_a_gpu) {
   EXPECT_THROW((void)make_floor(link_kind::gpu, {0, no_core}), usage_problem);
 }
 

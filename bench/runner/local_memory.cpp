@@ -21,14 +21,15 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::size_t huge_page = bytes_of_huge_page;
-/// The size of the pool's pages is said here, since a machine may have several pools.
+/// Flags for 2 MiB pages of the pool: the size must be named, since a machine may have several
+/// pools.
 constexpr int of_the_pool = MAP_HUGETLB | (21 << MAP_HUGE_SHIFT);
 
 constexpr std::size_t rounded_up(std::size_t bytes) {
   return (bytes + huge_page - 1) / huge_page * huge_page;
 }
 
-/// "AnonHugePages:   2048 kB" -> 2048; 0 for other lines.
+/// Parses "AnonHugePages:   2048 kB" to 2048; 0 for other lines.
 std::size_t kib_of_huge_pages(const std::string& line) {
   for (const char* key : {"AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:", "Shared_Hugetlb:",
                           "Private_Hugetlb:"}) {
@@ -42,7 +43,7 @@ std::size_t kib_of_huge_pages(const std::string& line) {
   return 0;
 }
 
-/// Whether the line opens a mapping ("7f00-7f10 rw-p …"), and if so whether `address` lies in it.
+/// True if the line begins a mapping ("7f00-7f10 rw-p …"); sets `inside` if `address` is in it.
 bool opens_mapping(const std::string& line, std::uintptr_t address, bool& inside) {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
@@ -59,7 +60,7 @@ bool opens_mapping(const std::string& line, std::uintptr_t address, bool& inside
 
 local_memory::local_memory(std::size_t bytes, pages kind)
     : mapped_(rounded_up(bytes) + huge_page), bytes_(bytes) {
-  if (kind == pages::hugetlb) mapped_ = rounded_up(bytes); // is aligned by itself
+  if (kind == pages::hugetlb) mapped_ = rounded_up(bytes); // the kernel aligns it
   mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | (kind == pages::hugetlb ? of_the_pool : 0), -1, 0);
   if (mapping_ == MAP_FAILED) {
@@ -69,8 +70,8 @@ local_memory::local_memory(std::size_t bytes, pages kind)
   }
   const std::size_t over = reinterpret_cast<std::uintptr_t>(mapping_) % huge_page;
   data_ = static_cast<std::byte*>(mapping_) + (over == 0 ? 0 : huge_page - over);
-  // Advice only: a kernel without transparent huge pages refuses it, and what came of it is looked
-  // up afterwards.
+  // Advice only: a kernel without transparent huge pages refuses it. Callers check the result with
+  // huge_bytes_at().
   if (kind != pages::hugetlb)
     madvise(data_, rounded_up(bytes), kind == pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   std::memset(data_, 1, rounded_up(bytes));
@@ -114,7 +115,8 @@ std::size_t free_pool_pages() {
     return pages;
   };
   const std::size_t free = number_in("free_hugepages");
-  return free - std::min(free, number_in("resv_hugepages")); // which other mappings will take
+  // Free pages that are reserved for other mappings do not count.
+  return free - std::min(free, number_in("resv_hugepages"));
 }
 
 } // namespace farcall::tool

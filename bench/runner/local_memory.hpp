@@ -6,14 +6,13 @@
 
 namespace farcall::tool {
 
-/// Small ones, transparent huge ones, or huge ones of the pool (hugetlb).
+/// Small pages, transparent huge pages, or huge pages of the pool (hugetlb).
 enum class pages { small, huge, hugetlb };
 
 inline constexpr std::size_t bytes_of_huge_page = std::size_t{2} << 20;
 
-/// Private memory of this process for the measurement of copies, aligned to a huge page and touched
-/// when it is made. Except of the pool, what kind of pages it got is up to the kernel: ask
-/// huge_bytes_at().
+/// Private memory for measurements of copies, aligned to a huge page and touched by the
+/// constructor. Except for the pool, the kernel chooses the kind of pages: ask huge_bytes_at().
 class local_memory {
  public:
   local_memory(std::size_t bytes, pages kind);
@@ -32,15 +31,14 @@ class local_memory {
   std::size_t bytes_ = 0;
 };
 
-/// How many bytes of the mapping that contains `address` lie on huge pages, of whatever origin
-/// (transparent, the pool, shared memory), as /proc/self/smaps says. 0 when that cannot be read.
+/// Returns the bytes on huge pages of any kind (transparent, pool, shared memory), in the mapping
+/// that contains `address`, from /proc/self/smaps. 0 if that cannot be read.
 [[nodiscard]] std::size_t huge_bytes_at(const void* address);
 
-/// Why there would be no transparent huge pages for private memory on this machine; empty when
-/// there would be.
+/// Returns why this machine gives private memory no transparent huge pages; empty if it does.
 [[nodiscard]] std::string why_no_huge_pages();
 
-/// Pages of the machine's pool of huge pages (of bytes_of_huge_page) that are free.
+/// Returns the number of free pages (of bytes_of_huge_page) in the machine's pool.
 [[nodiscard]] std::size_t free_pool_pages();
 
 } // namespace farcall::tool

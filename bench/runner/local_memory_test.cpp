@@ -15,8 +15,8 @@ TEST(local_memory, small_pages_stay_small) {
   EXPECT_EQ(huge_bytes_at(block.bytes().data()), 0U);
 }
 
-// Machines have such a pool or not; both ends are looked at.
-TEST(local_memory, of_the_pool_lies_on_its_pages_or_is_refused) {
+// Machines may have a pool or not; both cases are checked.
+TEST(local_memory, has_pages_of_the_pool_or_fails) {
   constexpr std::size_t bytes = bytes_of_huge_page + 4096;
   const std::size_t were_free = free_pool_pages();
   try {

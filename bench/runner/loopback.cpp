@@ -21,14 +21,14 @@ namespace farcall::tool {
 
 namespace {
 
-/// Of one system call. More does not make a copy faster, and the caches hold it.
+/// Bytes per system call: larger pieces make a copy no faster, and this size fits into the caches.
 constexpr std::size_t piece = std::size_t{1} << 20;
 
 [[noreturn]] void fail(const char* what) {
   throw failed_run(fmt::format("{}: {}", what, reason_text(errno)));
 }
 
-/// Without it Nagle's algorithm holds back every second small message.
+/// Disables Nagle's algorithm, which would hold back every second small message.
 void send_at_once(int fd) {
   const int on = 1;
   if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0) fail("cannot set TCP_NODELAY");

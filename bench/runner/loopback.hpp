@@ -10,31 +10,31 @@
 
 namespace farcall::tool {
 
-/// A socket that listens on 127.0.0.1, at a port that was free. Closes on exec.
+/// Returns a socket that listens on 127.0.0.1, at a free port. Closes on exec.
 [[nodiscard]] unique_fd listen_on_loopback();
 
-/// A new connection to such a socket, which waits there to be accepted. Sends at once
-/// (TCP_NODELAY), blocks, closes on exec.
+/// Returns a new connection to such a socket, which has yet to be accepted. The connection is
+/// blocking, sends at once (TCP_NODELAY), and closes on exec.
 [[nodiscard]] unique_fd connect_to_loopback(int listener);
 
-/// The other end of it, likewise. Blocks until there is one.
+/// Accepts the other end, with the same options. Blocks until there is one.
 [[nodiscard]] unique_fd accept_on_loopback(int listener);
 
-/// Reads and writes of a socket without ever sleeping in the kernel: what cannot be done yet is
-/// tried again at once.
+/// Reads and writes a socket without sleeping in the kernel: operations that would block are
+/// repeated at once.
 class polling_stream {
  public:
-  /// `yield_every`: tries in vain after which the processor is offered to others.
+  /// `yield_every`: failed attempts after which the processor is yielded.
   polling_stream(unique_fd socket, std::uint32_t yield_every);
 
-  /// Exactly so many bytes; false when the other side has gone.
+  /// Receives exactly that many bytes; returns false if the other side has gone.
   [[nodiscard]] bool receive(std::span<std::byte> to);
   [[nodiscard]] bool send(std::span<const std::byte> from);
-  /// Sleeps until there is something to read, a second at most.
+  /// Sleeps until there are bytes to read, at most a second.
   void sleep_until_readable() const;
 
  private:
-  /// After a system call that failed: whether it is worth another try.
+  /// True if a failed system call should be repeated.
   [[nodiscard]] bool try_again();
 
   unique_fd socket_;
@@ -42,8 +42,8 @@ class polling_stream {
   std::uint32_t vain_ = 0;
 };
 
-/// Offers the processor now and then when each side has its own, and nearly at once when both need
-/// the same one.
+/// Returns the attempts between yields: many if each side has its own processor, few if both share
+/// one.
 [[nodiscard]] constexpr std::uint32_t yield_interval(core_pair cores) {
   return cores.shared() ? 4 : 256;
 }

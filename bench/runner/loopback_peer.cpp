@@ -11,11 +11,11 @@
 
 namespace farcall::tool {
 
-/// What goes to the peer, and comes back from it when it has done it.
+/// Message to the peer, and the peer's acknowledgement.
 struct loopback_peer::request {
   std::uint32_t kind = 0;
   std::uint32_t reserved = 0;
-  std::uint64_t number = 0; ///< bytes; or what tells one round trip from the next
+  std::uint64_t number = 0; ///< number of bytes, or of the round trip
   bool operator==(const request&) const = default;
 };
 
@@ -78,9 +78,10 @@ void loopback_peer::require(bool done) {
 
 void loopback_peer::exchange(std::uint32_t kind, std::uint64_t number) {
   request asked{kind, 0, number};
-  request answered;
-  require(stream_->send(bytes_of(asked)) && stream_->receive(bytes_of(answered)));
-  if (answered != asked) throw failed_run("the bare connection brought something else back");
+  request reply;
+  require(stream_->send(bytes_of(asked)) && stream_->receive(bytes_of(reply)));
+  if (reply != asked)
+    throw failed_run("the peer of the bare connection replied with another value");
 }
 
 void loopback_peer::round_trip() { exchange(echoing, ++sent_); }
@@ -89,9 +90,9 @@ void loopback_peer::reserve(std::size_t bytes) { exchange(reserving, bytes); }
 
 void loopback_peer::send(std::span<const std::byte> from) {
   request asked{sending, 0, from.size()};
-  request answered;
+  request reply;
   require(stream_->send(bytes_of(asked)) && stream_->send(from) &&
-          stream_->receive(bytes_of(answered)));
+          stream_->receive(bytes_of(reply)));
 }
 
 void loopback_peer::fetch(std::span<std::byte> to) {

@@ -14,10 +14,10 @@ namespace farcall::tool {
 
 class forked_process;
 
-/// A process on the target's core at the other end of a bare TCP connection over loopback: what a
-/// transport over TCP is compared with. Both sides poll; between measurements the process sleeps.
+/// A process on the target's core, at the other end of a bare TCP connection over loopback: the
+/// baseline of transports over TCP. Both sides poll; between measurements the process sleeps.
 ///
-/// The process is forked by the constructor, so make it before any thread or job is started.
+/// The constructor forks, so create it before any thread or job is started.
 class loopback_peer {
  public:
   explicit loopback_peer(core_pair cores);
@@ -27,22 +27,22 @@ class loopback_peer {
   loopback_peer(loopback_peer&&) = delete;
   loopback_peer& operator=(loopback_peer&&) = delete;
 
-  /// A fresh connection, instead of one that there may be.
+  /// Makes a new connection, in place of an existing one.
   void connect();
   void disconnect();
 
-  /// Sixteen bytes there and the same back.
+  /// Sends sixteen bytes and receives them back.
   void round_trip();
 
   /// Gives the peer a buffer of that size, touched.
   void reserve(std::size_t bytes);
-  /// Sends the bytes, as many as the peer's buffer has at most, and waits for the word that all of
-  /// them have arrived in it.
+  /// Sends the bytes, at most the size of the peer's buffer, and waits for the acknowledgement that
+  /// all have arrived in it.
   void send(std::span<const std::byte> from);
-  /// Asks for the first bytes of the peer's buffer and receives them.
+  /// Requests the first bytes of the peer's buffer and receives them.
   void fetch(std::span<std::byte> to);
 
-  /// Has the peer sleep until something is asked of it.
+  /// Lets the peer sleep until the next request.
   void rest();
 
  private:

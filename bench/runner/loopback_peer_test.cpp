@@ -26,7 +26,7 @@ TEST(loopback_peer, bytes_come_back_as_they_were_sent) {
   EXPECT_TRUE(back == there);
 }
 
-TEST(loopback_peer, what_it_holds_outlives_a_rest_and_a_fresh_connection) {
+TEST(loopback_peer, keeps_its_buffer_over_rests_and_connections) {
   loopback_peer peer{choose_cores({}, {})};
   peer.connect();
   const std::vector<std::byte> there = pattern(100);

@@ -17,10 +17,9 @@ std::vector<option> shared_options(bench_options& o) {
        .text = "Processor of the target (default: the next allowed one)"},
       {.name = "--batches",
        .value = &o.batches,
-       .text =
-           fmt::format("Samples for each figure, at least {} (default: depends on the benchmark)",
-                       fewest_batches),
-       .range = {{fewest_batches, 1'000'000}}},
+       .text = fmt::format(
+           "Samples for each figure, at least {} (default: depends on the benchmark)", min_batches),
+       .range = {{min_batches, 1'000'000}}},
       {.name = "--quick",
        .value = &o.quick,
        .text = "Fewer samples and sizes: seconds instead of minutes"},
@@ -39,7 +38,7 @@ std::vector<option> link_options(bench_options& o) {
   options.push_back(
       {.name = "--transport",
        .value = &o.transport,
-       .text = "What carries the calls: shm, or tcp or tls to a server started for this run",
+       .text = "Transport of the calls: shm, or tcp or tls to a server started for this run",
        .choices = {"shm", "tcp", "tls"},
        .shows_default = true});
   options.push_back(
@@ -54,8 +53,7 @@ std::vector<option> link_options(bench_options& o) {
 
 std::vector<double> time_batches(std::size_t batches, std::size_t operations, std::size_t warm_up,
                                  const std::function<void()>& batch) {
-  std::vector<double> samples(
-      batches); // sized beforehand: nothing is allocated between measurements
+  std::vector<double> samples(batches); // allocated before the measurements
   for (std::size_t i = 0; i < warm_up; ++i)
     batch();
   for (double& sample : samples) {

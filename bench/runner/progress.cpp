@@ -29,7 +29,7 @@ std::string progress_line(const std::string& title, std::size_t done, std::size_
   const std::size_t percent = steps == 0 ? 100 : std::min<std::size_t>(100, done * 100 / steps);
   std::string line = fmt::format("{} [{}{}] {:3}% {}", title, std::string(shown, '#'),
                                  std::string(cells - shown, '.'), percent, what);
-  if (display_width(line) > width) line.resize(width); // a wrapped line could not be wiped
+  if (display_width(line) > width) line.resize(width); // a wrapped line could not be erased
   return line;
 }
 

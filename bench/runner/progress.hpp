@@ -5,9 +5,8 @@
 
 namespace farcall::tool {
 
-/// A bar on standard error, drawn only when that is a terminal, and wiped when it is done, so that
-/// it never ends up in a file or between the lines of a result. One at a time; not for several
-/// threads.
+/// A progress bar on standard error, drawn only on a terminal and erased at the end, so that files
+/// and results stay free of it. Only one may exist at a time; not thread-safe.
 class progress {
  public:
   progress(std::string title, std::size_t steps);
@@ -17,14 +16,14 @@ class progress {
   progress(progress&&) = delete;
   progress& operator=(progress&&) = delete;
 
-  /// Says what is being measured now and counts it as begun. Draws at once: steps take long enough
-  /// to be worth it, and nothing is drawn while something is being measured.
+  /// Begins a step, counts it, and draws it at once: steps are long, and drawing during a
+  /// measurement would disturb it.
   void begin_step(const std::string& what);
 
-  /// What the step that was begun does now. Draws, too.
+  /// Draws another text for the current step.
   void tell(const std::string& what) const { draw(what); }
 
-  /// Wipes the bar; the destructor does it too.
+  /// Erases the bar, like the destructor.
   void finish();
 
  private:
@@ -36,7 +35,8 @@ class progress {
   bool visible_;
 };
 
-/// The line without control characters, for at most `width` columns: `title [####....]  40% what`.
+/// Returns the line without control characters, at most `width` columns: `title [####....]  40%
+/// what`.
 [[nodiscard]] std::string progress_line(const std::string& title, std::size_t done,
                                         std::size_t steps, const std::string& what,
                                         std::size_t width);

@@ -21,8 +21,8 @@ TEST(progress, more_steps_than_announced_stay_at_the_end) {
   EXPECT_EQ(progress_line("b", 9, 3, "w", 80), "b [########################] 100% w");
 }
 
-TEST(progress, nothing_is_written_when_standard_error_is_no_terminal) {
-  testing::internal::CaptureStderr(); // turns standard error into a file
+TEST(progress, is_written_to_terminals_only) {
+  testing::internal::CaptureStderr(); // redirects standard error into a file
   {
     progress bar("bench", 3);
     bar.begin_step("one");

@@ -13,25 +13,25 @@ namespace farcall::tool {
 
 namespace {
 
-/// As long as those of a job's lanes, unless its lane_bytes say otherwise.
+/// Bytes of a ring; the default of a job's lanes.
 constexpr std::uint32_t ring_bytes = 64 * 1024;
 
-/// One direction, as it lies in a receive segment: the records, and on lines of their own what the
-/// receiver tells and the doorbell that it would sleep on.
+/// One direction, laid out like a receive segment: the records, and on separate cache lines the
+/// receiver's position and the doorbell that it would sleep on.
 struct direction {
   alignas(4096) std::array<std::byte, ring_bytes> records;
   alignas(128) std::atomic<std::uint64_t> consumed{0};
   alignas(128) doorbell wakes;
 };
 
-/// A ring each way.
+/// Link of two rings, one in each direction.
 struct rings {
   struct memory {
     direction requests;
     direction replies;
   };
 
-  /// Sends in one direction and receives in the other.
+  /// Sends through one ring and receives from the other.
   class side {
    public:
     side(direction& there, direction& back) {
@@ -40,13 +40,13 @@ struct rings {
       attach(in_, back.records.data(), ring_bytes, back.consumed);
     }
 
-    /// False while the ring is full, which it never is: there is one record at a time.
+    /// Returns false if the ring is full, which cannot happen with one record at a time.
     bool send(std::uint32_t bytes, record_kind kind, std::uint32_t number) {
       std::byte* const record = try_reserve(out_, bytes);
       if (record == nullptr) return false;
       std::memcpy(record + offsetof(record_header, slot), &number, sizeof number);
       if (kind == record_kind::request) {
-        // Key and extra, of which the other side makes nothing.
+        // Key and extra, which the other side ignores.
         constexpr std::uint64_t rest = am::first_user_key;
         static_assert(empty_request_bytes == sizeof(record_header) + sizeof rest);
         std::memcpy(record + sizeof(record_header), &rest, sizeof rest);
@@ -55,7 +55,7 @@ struct rings {
       return true;
     }
 
-    /// The number in the next record; false when there is none.
+    /// Takes the number from the next record; returns false if there is none.
     bool receive(std::uint32_t& number) {
       const record_view record = peek(in_);
       if (!record) return false;
@@ -94,7 +94,7 @@ struct rings {
   class echo_side {
    public:
     explicit echo_side(memory& m) : side_(m.replies, m.requests) {}
-    bool answer() {
+    bool reply() {
       std::uint32_t number = 0;
       return side_.receive(number) && side_.send(empty_reply_bytes, record_kind::reply, number);
     }
@@ -111,7 +111,7 @@ struct ring_only::process : echo<rings> {
 };
 
 ring_only::ring_only(core_pair cores, std::size_t batches, std::size_t calls)
-    // On a shared core each round trip is two context switches and the spins before them.
+    // On a shared core each round trip costs two context switches, with spinning before each.
     : floor_probe(cores), batches_(batches), calls_(cores.shared() ? 100 : calls),
       echo_(std::make_unique<process>(cores)) {}
 

@@ -6,17 +6,17 @@
 
 namespace farcall::tool {
 
-/// Bytes of the records of an empty call, headers included: the request has no arguments, the reply
-/// no result.
+/// Bytes of an empty call's records, headers included: the request has no arguments, the reply no
+/// result.
 inline constexpr std::uint32_t empty_request_bytes = am::request_body;
 inline constexpr std::uint32_t empty_reply_bytes = am::reply_body;
 
-/// The records of an empty call without a call: the round trip of a request and a reply through the
-/// library's rings between two processes, with doorbells that nobody has armed. Each side reserves,
-/// fills in the header, commits, peeks and releases; nobody packs, looks up or runs anything. What
-/// an empty call takes beyond this is the engine's and the typed call's.
+/// Measures the records of an empty call without the call: the round trip of a request and a reply
+/// through the library's rings between two processes, with doorbells that are never armed. Each
+/// side reserves, fills in the header, commits, peeks and releases; there is no packing, lookup or
+/// handler. The rest of an empty call's time is the engine and the typed call.
 ///
-/// The second process is forked by the constructor, so make it before any thread or job is started.
+/// The constructor forks, so create it before any thread or job is started.
 class ring_only final : public floor_probe {
  public:
   ring_only(core_pair cores, std::size_t batches, std::size_t calls);

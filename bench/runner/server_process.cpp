@@ -27,26 +27,10 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::chrono::seconds longest_start{10};
-constexpr std::chrono::seconds longest_end{5};
+constexpr std::chrono::seconds max_start{10};
+constexpr std::chrono::seconds max_end{5};
 
-/// In the child: becomes the server. Its words go to `out`.
-int become_server(const std::string& program, const std::string& served,
-                  const std::string& key_file, int out) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  dup2(out, STDOUT_FILENO);
-  std::vector<std::string> words{program, "--farcall-serve=127.0.0.1:0",
-                                 "--farcall-program=" + served};
-  words.push_back(key_file.empty() ? "--farcall-plain=yes" : "--farcall-key=" + key_file);
-  std::vector<char*> arguments;
-  for (std::string& word : words)
-    arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  execv(program.c_str(), arguments.data());
-  throw failed_run(fmt::format("cannot start {}: {}", program, reason_text(errno)));
-}
-
-/// The first line of what comes; without the newline, empty at an early end.
+/// Reads the first line without its newline; empty if the stream ends early.
 std::string read_line(int fd, std::chrono::steady_clock::time_point deadline) {
   std::string line;
   while (std::chrono::steady_clock::now() < deadline) {
@@ -60,7 +44,7 @@ std::string read_line(int fd, std::chrono::steady_clock::time_point deadline) {
   return {};
 }
 
-/// What the environment says about keys is for other servers than ours.
+/// Clears the environment's key settings, which are meant for other servers.
 void forget_keys_of_environment() {
   using settings::row;
   for (const setting* s : {&row("key"), &row("certificate"), &row("certificate-key"),
@@ -79,19 +63,23 @@ server_process::server_process(bool encrypted, std::optional<int> cpu, const std
     throw failed_run(fmt::format("cannot create a pipe: {}", reason_text(errno)));
   const unique_fd from{ends[0]};
   unique_fd to{ends[1]};
-  process_ = std::make_unique<forked_process>([&] {
+  const std::string key = key_ ? "--farcall-key=" + key_file() : "--farcall-plain=yes";
+  process_ = std::make_unique<forked_process>([&]() -> int {
     if (cpu) pin_this_thread(*cpu);
-    return become_server(program, served.empty() ? program : served, key_file(), to.get());
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    become_program({program, "--farcall-serve=127.0.0.1:0",
+                    "--farcall-program=" + (served.empty() ? program : served), key},
+                   -1, to.get());
   });
   to.reset();
-  const std::string line = read_line(from.get(), std::chrono::steady_clock::now() + longest_start);
+  const std::string line = read_line(from.get(), std::chrono::steady_clock::now() + max_start);
   url_ = url_of_announcement(line);
   if (url_.empty()) throw failed_run("the server of this benchmark did not start");
 }
 
 server_process::~server_process() {
   if (process_->alive()) kill(process_->pid(), SIGTERM);
-  (void)process_->wait_until(std::chrono::steady_clock::now() + longest_end);
+  (void)process_->wait_until(std::chrono::steady_clock::now() + max_end);
 }
 
 std::string server_process::key_file() const { return key_ ? key_->path() : ""; }

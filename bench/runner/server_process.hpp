@@ -11,26 +11,26 @@ namespace farcall::tool {
 
 class forked_process;
 
-/// This very program as a server on loopback (--farcall-serve), for as long as this lives: where
-/// the targets of a benchmark over TCP run when nobody said another place.
+/// This same program as a server on loopback (--farcall-serve) during the object's lifetime: runs
+/// the targets of a benchmark over TCP unless the user names a server.
 ///
-/// It is forked by the constructor, so make it before any thread or job is started.
+/// The constructor forks, so create it before any thread or job is started.
 class server_process {
  public:
-  /// With `encrypted`, connections need the key in key_file(), which is in no folder. With `cpu`,
-  /// the server and all its targets are bound to that processor. Its targets run `served`; this
-  /// program, where that is empty.
+  /// With `encrypted`, connections need the key in key_file(), which is an unnamed file. With
+  /// `cpu`, the server and all its targets are bound to that processor. Targets run `served`; this
+  /// program if empty.
   server_process(bool encrypted, std::optional<int> cpu, const std::string& served = {});
-  /// Ends it with its targets.
+  /// Ends the server and its targets.
   ~server_process();
   server_process(const server_process&) = delete;
   server_process& operator=(const server_process&) = delete;
   server_process(server_process&&) = delete;
   server_process& operator=(server_process&&) = delete;
 
-  /// "tcp://127.0.0.1:40123".
+  /// Returns the address: "tcp://127.0.0.1:40123".
   [[nodiscard]] const std::string& url() const { return url_; }
-  /// Empty when nothing is encrypted.
+  /// Returns the key's path; empty without encryption.
   [[nodiscard]] std::string key_file() const;
 
  private:
@@ -39,8 +39,8 @@ class server_process {
   std::string url_;
 };
 
-/// The address in what a server says when it listens ("farcall: serving at tcp://…, unencrypted");
-/// empty when there is none.
+/// Returns the address from a server's first line ("farcall: serving at tcp://…, unencrypted");
+/// empty if there is none.
 [[nodiscard]] std::string url_of_announcement(std::string_view line);
 
 } // namespace farcall::tool

@@ -35,8 +35,8 @@ std::string text_of_gpu(std::uint32_t device) {
   return device < found.gpus.size() ? gpu_text(found.gpus[device]) : found.why_none;
 }
 
-/// Binds the thread that starts the job, and by that all threads of the job. Not for a GPU: there
-/// they would share the core of the calls.
+/// Binds the thread that starts the job, and thereby the job's threads, which inherit it. Returns
+/// an empty result for a GPU, since the job's threads would share the core of the calls.
 std::optional<scoped_pin> pin_for_start(link_kind kind, int cpu) {
   if (kind == link_kind::gpu) return std::nullopt;
   return std::optional<scoped_pin>{std::in_place, cpu};
@@ -83,12 +83,12 @@ chart_series bench_session::floor_beside(const std::vector<chart_series>& series
 }
 
 void bench_session::wait_for_idle_target() const {
-  // Workers that are still there would look at their slots meanwhile.
+  // Resident workers would poll their slots during the measurement.
   if (device::is_device(target_)) device::quiesce(target_);
   for (const int pid : pids_of(job_))
     wait_until_idle(pid);
   if (other_pid_ != 0) wait_until_idle(other_pid_);
-  // Over TCP a thread here reads the connections.
+  // Over TCP a thread of this process reads the connections.
   if (kind() != link_kind::shm) wait_until_idle(getpid());
 }
 
@@ -108,7 +108,7 @@ figure bench_session::measure(const std::string& what, floor_probe& probe) {
   return beside_floor(what, probe.measure());
 }
 
-/// Of a figure that has just been measured.
+/// Returns a figure with the floor measured before and after it.
 figure bench_session::beside_floor(const std::string& what, std::vector<double> samples) {
   std::vector<double> around = std::exchange(last_floor_, measure_floor());
   around.insert(around.end(), last_floor_.begin(), last_floor_.end());

@@ -20,7 +20,7 @@
 
 namespace farcall::tool {
 
-/// One measured figure beside the floor that was measured right before and right after it.
+/// A measured figure with its floor, measured just before and after.
 struct figure {
   std::string what;
   summary ns;
@@ -28,8 +28,8 @@ struct figure {
   [[nodiscard]] double ratio() const { return ns.p50 / floor.p50; }
 };
 
-/// The set-up that the offload benchmarks share: a job with one target, both ends pinned, and the
-/// floor of the link between the same two cores before, between and after the figures.
+/// Shared set-up of the offload benchmarks: a job with one target, both ends pinned, and the link's
+/// floor between the same two cores before, between and after the figures.
 class bench_session {
  public:
   bench_session(const bench_options& options, const std::string& title, std::size_t steps);
@@ -51,31 +51,33 @@ class bench_session {
   /// Times `batch`, which does `operations` calls each time, between two measurements of the floor.
   figure measure(const std::string& what, std::size_t batches, std::size_t operations,
                  const std::function<void()>& batch);
-  /// The same for what is measured without calls, between the same two cores.
+  /// Measures a probe without calls, between the same two cores.
   figure measure(const std::string& what, floor_probe& probe);
 
-  /// A process that the floor has to wait for, too, until it is idle.
+  /// Adds a process that must be idle too before the floor is measured.
   void wait_for_process(int pid) { other_pid_ = pid; }
 
-  /// What stands above a table: the circumstances, and for other links than shm the link and what
-  /// its floor is.
+  /// Returns the lines above a table: the circumstances, and for links other than shm the link and
+  /// a description of its floor.
   [[nodiscard]] std::string heading() const;
-  /// The same for programs.
+  /// Returns the heading's facts for programs.
   [[nodiscard]] json circumstances() const;
-  /// These charts with the circumstances. `subject` is what was asked for: "offload".
+  /// Returns a report of these charts and the circumstances. `subject` names the benchmark:
+  /// "offload".
   [[nodiscard]] report make_report(const std::string& subject, std::string text,
                                    std::vector<chart> charts,
                                    std::vector<std::string> left_out = {}) const;
-  /// The floor of the whole run, at every x of these series.
+  /// Returns the floor of the whole run, at every x of these series.
   [[nodiscard]] chart_series floor_beside(const std::vector<chart_series>& series) const;
 
-  /// The number of the GPU, if the target is one.
+  /// Returns the number of the GPU, if the target is one.
   [[nodiscard]] std::uint32_t device() const { return device_; }
 
-  /// Waits until the target uses no processor time, and neither do the threads here.
+  /// Waits until the target's processes, and threads of this process that serve the link, use no
+  /// CPU time.
   void wait_for_idle_target() const;
 
-  /// Measures the floor now; the target has to be idle, which is waited for.
+  /// Waits for an idle target and measures the floor.
   std::vector<double> measure_floor();
 
  private:
@@ -85,7 +87,7 @@ class bench_session {
   core_pair cores_;
   std::uint32_t device_;
   progress bar_;
-  std::unique_ptr<floor_probe> meter_; // before the job, as the link: they fork
+  std::unique_ptr<floor_probe> meter_; // before the job, like the link: both fork
   bench_link link_;
   std::optional<scoped_pin> pin_;
   farcall::job job_;
@@ -94,28 +96,26 @@ class bench_session {
   int other_pid_ = 0;
 };
 
-/// A job whose targets run this command again, whatever the environment says they shall run.
+/// Returns options for a job whose targets run this command, whatever FARCALL_PROGRAM says.
 [[nodiscard]] job_options job_of_this_program(const std::string& targets);
 
-/// The targets' processes, as far as they are on this machine.
+/// Returns the processes of targets on this machine.
 [[nodiscard]] std::vector<int> pids_of(const job& j);
 
-/// Processor time that a process has used, all its threads together, in nanoseconds; -1 when it has
-/// gone.
+/// Returns the CPU time of a process, all threads together, in nanoseconds; -1 if it has ended.
 [[nodiscard]] double processor_time_ns(int pid);
 
-/// Waits until a process uses no processor time; gives up quietly after a second, the figures then
-/// show it.
+/// Waits until a process uses no CPU time; gives up after a second, which the figures then show.
 void wait_until_idle(int pid);
 
-/// {"p1":…,"p50":…,"p99":…,"floor_p50":…,"ratio":…}.
+/// Returns {"p1":…,"p50":…,"p99":…,"floor_p50":…,"ratio":…}.
 [[nodiscard]] json figure_json(const figure& f);
 
-/// As a row of a chart, and as a point of a series.
+/// Convert a figure to a row of a chart, and to a point of a series.
 [[nodiscard]] chart_row row_of(const figure& f);
 [[nodiscard]] chart_point point_of(std::size_t x, const figure& f);
 
-/// The cells p1, p50, p99, floor, ratio of a table row.
+/// Returns the cells p1, p50, p99, floor and ratio of a table row.
 [[nodiscard]] std::vector<std::string> figure_cells(const figure& f);
 
 } // namespace farcall::tool

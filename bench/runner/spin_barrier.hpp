@@ -9,15 +9,15 @@
 
 namespace farcall::tool {
 
-/// As std::barrier, for threads that are to go on at the same moment: they wait spinning, since to
-/// be woken takes longer than a small copy. They yield meanwhile, for there may be more of them
-/// than processors.
+/// A std::barrier whose threads continue at the same moment: they wait spinning, since waking up
+/// takes longer than a small copy. They also yield, since there may be more threads than
+/// processors.
 class spin_barrier {
  public:
   explicit spin_barrier(std::size_t threads) : expected_(threads) {}
 
   void arrive_and_wait();
-  /// This thread comes no more, and the others no longer wait for it.
+  /// Removes this thread from the barrier: the others no longer wait for it.
   void arrive_and_drop();
 
  private:
@@ -26,13 +26,13 @@ class spin_barrier {
   std::mutex mutex_;
   std::size_t expected_;
   std::size_t arrived_ = 0;
-  std::atomic<std::size_t> phase_ = 0; ///< release when it grows, acquire where that is seen
+  std::atomic<std::size_t> phase_ = 0; ///< grows with release, is read with acquire
 };
 
-/// Runs `body(0)` … `body(threads - 1)`, each in a thread of its own that is bound to one of the
-/// processors `cpus`, which they take in turn; or in the calling thread, as it is bound, if there
-/// is but one. They meet at `barrier`, and one that throws comes no more. Returns when all have
-/// ended, and throws what the first of them has thrown.
+/// Runs `body(0)` … `body(threads - 1)` in threads bound round-robin to the processors `cpus`, or a
+/// single one in the calling thread with its own binding. The threads meet at `barrier`; a thread
+/// that throws leaves it. Returns after all have ended, and throws the first thread's exception, if
+/// any.
 void run_together(std::size_t threads, const std::vector<int>& cpus, spin_barrier& barrier,
                   const std::function<void(std::size_t)>& body);
 

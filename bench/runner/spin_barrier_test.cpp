@@ -11,7 +11,7 @@
 namespace farcall::tool {
 namespace {
 
-TEST(spin_barrier, none_goes_on_before_all_are_there) {
+TEST(spin_barrier, blocks_until_all_have_arrived) {
   constexpr std::size_t threads = 3;
   constexpr std::size_t rounds = 200;
   spin_barrier barrier{threads};
@@ -29,7 +29,7 @@ TEST(spin_barrier, none_goes_on_before_all_are_there) {
   EXPECT_EQ(arrived, threads * rounds);
 }
 
-TEST(spin_barrier, the_others_do_not_wait_for_one_that_has_thrown) {
+TEST(spin_barrier, does_not_wait_for_threads_that_threw) {
   spin_barrier barrier{2};
   std::atomic<int> ended{0};
   EXPECT_THROW(run_together(2, allowed_cpus(), barrier,

@@ -4,8 +4,8 @@
 
 namespace farcall::tool {
 
-/// Nanoseconds since it was made or last restarted, by the monotonic clock. Reading it costs some
-/// 25 ns, so calls that take less than a microsecond are timed in batches.
+/// Nanoseconds since construction or the last restart, by the monotonic clock. A reading costs some
+/// 25 ns, so calls shorter than a microsecond are timed in batches.
 class stopwatch {
  public:
   [[nodiscard]] double nanoseconds() const {

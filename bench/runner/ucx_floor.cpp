@@ -16,8 +16,8 @@ namespace farcall::tool {
 
 namespace {
 
-/// What the measuring process answers; then come the samples, or the text of a failure.
-struct answer {
+/// Header of the measuring process's reply; the samples, or the text of a failure, follow.
+struct reply_header {
   std::uint64_t samples = 0;
   std::uint64_t text = 0;
 };
@@ -40,12 +40,12 @@ bool receive_all(int fd, std::span<T> to) {
                            static_cast<ssize_t>(to.size_bytes());
 }
 
-/// Measures whenever it is asked to, until the asker is gone.
+/// Measures on each request, until the requester has gone.
 int serve(int fd, const rival_settings& settings) {
   char request = 0;
   while (receive_all(fd, std::span(&request, 1))) {
     const measured m = ucx_rival_as_set().measure(settings);
-    const answer head{m.samples.size(), m.failure.size()};
+    const reply_header head{m.samples.size(), m.failure.size()};
     if (!send_all(fd, std::span(&head, 1)) || !send_all(fd, std::span(m.samples)) ||
         !send_all(fd, std::span(m.failure))) {
       break;
@@ -76,7 +76,7 @@ ucx_floor::~ucx_floor() = default;
 
 std::vector<double> ucx_floor::take_samples() {
   const char request = 1;
-  answer head;
+  reply_header head;
   if (!send_all(to_.get(), std::span(&request, 1)) || !receive_all(to_.get(), std::span(&head, 1)))
     throw failed_run("the process that measures UCX has gone");
   std::vector<double> samples(head.samples);

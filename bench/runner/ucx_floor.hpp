@@ -11,12 +11,12 @@
 
 namespace farcall::tool {
 
-/// The floor of UCX: the round trip of eight bytes by bare active messages (ucp_am) between two
-/// processes, over what UCX is told to use (UCX_TLS), both sides polling.
+/// Floor of UCX: the round trip of eight bytes by bare active messages (ucp_am) between two
+/// processes, over the transports of UCX_TLS, with both sides polling.
 ///
-/// A process is forked by the constructor, so make it before any thread or job is started. It has
-/// two others measure: UCX cannot be used in a child of a process that uses it, as the host of a
-/// job over UCX does.
+/// The constructor forks, so create it before any thread or job is started. The forked process lets
+/// two others measure: UCX cannot be used in a child of a process that uses it, such as the host of
+/// a job over UCX.
 class ucx_floor final : public floor_probe {
  public:
   ucx_floor(core_pair cores, std::size_t batches, std::size_t calls);

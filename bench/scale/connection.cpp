@@ -26,14 +26,14 @@ constexpr std::size_t usual_nodes = 64;
 struct scale_result {
   std::size_t nodes = 0;
   double host_mib_per_node = 0;
-  double idle_targets_ms = 0; ///< processor time in one idle second, all together
+  double idle_targets_ms = 0; ///< CPU time in one idle second, of all targets together
   double idle_host_ms = 0;
-  std::size_t targets_here = 0; ///< that could be looked at
+  std::size_t targets_here = 0; ///< targets on this machine, whose use is measured
   summary start_ms;
   summary in_turn_ns;
 };
 
-/// What of this process is in memory.
+/// Returns the resident memory of this process.
 double resident_mib() {
   return static_cast<double>(value_in_file("/proc/self/status", "VmRSS")) / 1024;
 }
@@ -47,7 +47,7 @@ void call_every_target(const job& j) {
   }
 }
 
-/// After a second in which what still spins may settle.
+/// Measures idle targets, after a second in which spinning threads go to sleep.
 void measure_idling(const job& j, scale_result& result) {
   const std::vector<int> pids = pids_of(j);
   result.targets_here = pids.size();
@@ -86,7 +86,7 @@ scale_result measure_all(const scale_options& options, std::size_t nodes, const 
         time_batches(options.batches_or(40, 20), result.nodes, 3, [&] { call_every_target(j); }));
   }
   bar.begin_step("start");
-  result.start_ms = measure_start(link, nodes, options.batches_or(20, fewest_batches));
+  result.start_ms = measure_start(link, nodes, options.batches_or(20, min_batches));
   return result;
 }
 
@@ -118,7 +118,7 @@ std::string to_table(const scale_result& r, const floor_probe& floor) {
   add("sync to one after another, per call", r.in_turn_ns);
   add(fmt::format("floor: {}", floor.what()), floor.pooled());
   std::string text = out.text();
-  text += fmt::format("\nall {} targets answered\n", r.nodes);
+  text += fmt::format("\nall {} targets replied\n", r.nodes);
   text += fmt::format("memory of the host per node: {:.2f} MiB\n", r.host_mib_per_node);
   text += fmt::format("processor time in one idle second: {:.2f} ms of the {} targets here "
                       "together, {:.2f} ms of the host\n",

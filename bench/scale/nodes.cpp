@@ -38,22 +38,22 @@ namespace farcall::tool {
 
 namespace {
 
-/// Jobs of one size that are only started, besides the one of which all is measured.
+/// Jobs per size that are only started, in addition to the job that is measured in full.
 constexpr std::size_t usual_starts = 5;
 constexpr std::size_t quick_starts = 2;
 constexpr std::size_t usual_contact_seconds = 20;
 constexpr std::size_t quick_contact_seconds = 3;
-/// A launcher ends what it has started, and then itself.
+/// Time for a launcher to end its processes and itself.
 constexpr std::chrono::seconds time_to_end{10};
 constexpr std::chrono::seconds time_for_empty_program{120};
 
-/// What one size of the job has shown.
+/// Figures of one job size.
 struct size_result {
-  std::size_t nodes = 0; ///< targets
+  std::size_t nodes = 0; ///< number of targets
   std::map<std::string, double, std::less<>> figures;
-  std::map<std::string, std::vector<double>, std::less<>> samples; ///< of all starts
-  std::vector<std::string> limits; ///< what has kept first contact from being complete
-  std::string failure;             ///< why there is no such job
+  std::map<std::string, std::vector<double>, std::less<>> samples; ///< figures of every start
+  std::vector<std::string> limits; ///< reasons why first contact was incomplete
+  std::string failure;             ///< reason why there is no such job
 
   [[nodiscard]] double figure(std::string_view name) const {
     const auto at = figures.find(name);
@@ -66,14 +66,14 @@ struct size_result {
   }
 };
 
-/// Names of the figures that each start gives.
+/// Names of the figures of each start.
 constexpr std::array start_figures{"launch_ms",     "constructor_ms",    "first_results_ms",
                                    "to_results_ms", "start_host_cpu_ms", "start_targets_cpu_ms",
                                    "end_ms"};
-/// Of programs that do nothing but to initialise and finalise MPI, started in the same way.
+/// Time of programs that only initialise and finalise MPI, started in the same way.
 constexpr const char* empty_program = "empty_program_ms";
 
-/// What goes in front of the program and its arguments so that mpirun starts it.
+/// Returns the mpirun command to put before a program and its arguments.
 std::vector<std::string> words_of_mpirun(std::size_t processes) {
   program_result version;
   try {
@@ -92,15 +92,15 @@ std::vector<std::string> words_of_mpirun(std::size_t processes) {
 
 volatile std::sig_atomic_t is_interrupted = 0;
 
-/// While it lives, a signal that asks this process to end has it throw instead, so that it can end
-/// what it has started.
+/// During its lifetime a termination signal makes look() throw, so that this process can end the
+/// processes that it has started.
 class interruption {
  public:
   interruption() {
     struct sigaction mine{};
     mine.sa_handler = [](int) { is_interrupted = 1; };
     for (std::size_t i = 0; i < signals.size(); ++i)
-      sigaction(signals[i], &mine, &before_[i]); // calls of the system are not taken up again
+      sigaction(signals[i], &mine, &before_[i]); // no SA_RESTART: system calls return
   }
   ~interruption() {
     for (std::size_t i = 0; i < signals.size(); ++i)
@@ -120,34 +120,26 @@ class interruption {
   std::array<struct sigaction, signals.size()> before_{};
 };
 
-/// The process that makes the job, or the launcher that has started it: ends with this object, and
-/// with this process.
+/// The process that makes the job, or its launcher: ended by the destructor, and with this process.
 class job_process {
  public:
   explicit job_process(const std::vector<std::string>& words) : out_(make_pipe()) {
     const pid_t parent = getpid();
-    // In a group of its own: of two signals at once, a launcher takes the second for the wish to
-    // leave everything as it is.
+    // In its own process group: if the terminal signals the whole group and this process forwards
+    // the signal, a launcher takes the second signal as an order to quit without cleaning up.
     const auto run = [&]() -> int {
       for (const int signal : {SIGINT, SIGTERM, SIGHUP})
         ::signal(signal, SIG_DFL);
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (orphaned(parent)) return 1;
-      if (const unique_fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC)); nothing)
-        dup2(nothing.get(), STDIN_FILENO);
-      dup2(out_[1].get(), STDOUT_FILENO);
-      std::vector<char*> arguments;
-      for (const std::string& word : words)
-        arguments.push_back(const_cast<char*>(word.c_str()));
-      arguments.push_back(nullptr);
-      execvp(arguments.front(), arguments.data());
-      throw failed_run(fmt::format("cannot start {}: {}", words.front(), reason_text(errno)));
+      const unique_fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+      become_program(words, nothing.get(), out_[1].get());
     };
     process_ = std::make_unique<forked_process>(run, forked_process::group::own);
     out_[1].reset();
   }
   ~job_process() {
-    // A launcher that is killed leaves others behind.
+    // SIGTERM first: a killed launcher leaves its processes behind.
     if (process_->alive()) kill(process_->pid(), SIGTERM);
     (void)process_->wait_until(std::chrono::steady_clock::now() + time_to_end);
   }
@@ -156,7 +148,7 @@ class job_process {
   job_process(job_process&&) = delete;
   job_process& operator=(job_process&&) = delete;
 
-  /// The next line; false at the end.
+  /// Reads the next line; returns false at the end.
   [[nodiscard]] bool read_line(std::string& line) {
     for (;;) {
       if (const std::size_t end = read_.find('\n'); end != std::string::npos) {
@@ -192,7 +184,7 @@ class job_process {
   std::string read_;
 };
 
-/// What the start of a job by mpirun is compared with, where MPI's headers were found.
+/// Measures the baseline of starts by mpirun, if MPI's headers were found.
 void run_empty_program(size_result& result) {
   const std::filesystem::path program = mpi_program();
   if (access(program.c_str(), X_OK) != 0) return;
@@ -203,7 +195,7 @@ void run_empty_program(size_result& result) {
   result.samples[empty_program].push_back(watch.nanoseconds() / 1e6);
 }
 
-/// Makes one job of that size, and adds what it says to `result`.
+/// Makes one job of that size, and adds its output to `result`.
 void run_job(const scale_options& options, bool is_start_only, progress& bar, size_result& result) {
   const bool is_launched = options.launcher == "mpirun";
   std::vector<std::string> words;
@@ -222,7 +214,7 @@ void run_job(const scale_options& options, bool is_start_only, progress& bar, si
   job_process process(words);
   for (std::string line; process.read_line(line);) {
     if (!line.starts_with(job_line)) {
-      fmt::print(stderr, "{}\n", line); // of a launcher's
+      fmt::print(stderr, "{}\n", line); // printed by the launcher
       continue;
     }
     line.erase(0, job_line.size());
@@ -398,7 +390,7 @@ std::string to_table(const std::vector<size_result>& results, const scale_option
   return text;
 }
 
-/// Lines against the number of targets: names, and what each is of a result.
+/// Lines of a chart against the number of targets: their names, and the value for a result.
 using size_lines = std::vector<std::pair<const char*, std::function<summary(const size_result&)>>>;
 
 line_chart by_nodes(const char* title, const char* subtitle, axis y,
@@ -444,7 +436,7 @@ report to_report(const std::vector<size_result>& results, const floor_probe& flo
                 {"first results", time("first_results_ms")},
                 {"a whole empty MPI program", time(empty_program)},
                 {"end", time("end_ms")}}),
-      by_nodes("Memory", "What the job adds, before and after the first call to each target.",
+      by_nodes("Memory", "Additions of the job, before and after the first call to each target.",
                {"bytes", unit::bytes, scale::log2}, results,
                {{"the host, unused", memory("host_unused")},
                 {"the host, used", memory("host_used")},
@@ -478,9 +470,9 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     std::size_t size = 0;
     const auto [stop, wrong] = std::from_chars(text.data() + at, text.data() + end, size);
-    if (wrong != std::errc{} || stop != text.data() + end || size < 1 || size > most_nodes) {
+    if (wrong != std::errc{} || stop != text.data() + end || size < 1 || size > max_nodes) {
       throw usage_problem(fmt::format("--nodes: \"{}\" is no number of targets from 1 to {}",
-                                      text.substr(at, end - at), most_nodes));
+                                      text.substr(at, end - at), max_nodes));
     }
     sizes.push_back(size);
     at = end + 1;
@@ -495,7 +487,7 @@ int run_scale_of_nodes(const scale_options& options) {
       options.starts ? *options.starts : (options.quick ? quick_starts : usual_starts);
   const core_pair cores = options.cores();
   const environment env = read_environment();
-  if (options.launcher == "mpirun") (void)words_of_mpirun(1); // before anything takes time
+  if (options.launcher == "mpirun") (void)words_of_mpirun(1); // fails before anything takes time
   progress bar{"scale", sizes.size() * (1 + starts)};
   floor_meter meter{cores, floor_places, 1000};
   meter.measure();

@@ -7,26 +7,26 @@
 #include <string_view>
 #include <vector>
 
-/// Jobs with ever more nodes. Each is made by a process of its own, so that what an earlier one has
-/// left behind is in no figure: the benchmark starts this program again with `job_argument`, by
-/// itself or by a launcher, and that process prints what it measures, line by line.
+/// Measures jobs of growing size. Each job is made by a new process, so that figures are free of
+/// leftovers from earlier jobs: the benchmark starts this program again with `job_argument`,
+/// directly or by a launcher, and that process prints its figures, line by line.
 namespace farcall::tool {
 
-/// In front of what the process prints for the benchmark; the rest is somebody else's.
+/// Prefix of the lines for the benchmark; other lines are someone else's output.
 inline constexpr std::string_view job_line = "farcall-scale: ";
 inline constexpr std::string_view job_argument = "--scale-job";
-/// More targets than that are not tried.
-inline constexpr std::size_t most_nodes = 4096;
+/// Limit of targets.
+inline constexpr std::size_t max_nodes = 4096;
 
-/// "2,4,8": numbers of targets. Throws usage_problem for one that cannot be.
+/// Parses numbers of targets, such as "2,4,8". Throws usage_problem if a number is out of range.
 [[nodiscard]] std::vector<std::size_t> parse_sizes(const std::string& text);
 
-/// Makes the jobs, and prints what they need.
+/// Makes the jobs, and prints their figures.
 int run_scale_of_nodes(const scale_options& options);
 
-/// The process that makes a job: `argv` is job_argument, the number of targets, "children" or
-/// "launched", "all", "quick" or "start", and the seconds for first contact. Returns the exit
-/// status.
+/// Main function of the process that makes a job. `argv` is job_argument, the number of targets,
+/// "children" or "launched", "all", "quick" or "start", and the seconds for first contact. Returns
+/// the exit status.
 int measure_scale_job(int argc, char** argv);
 
 } // namespace farcall::tool

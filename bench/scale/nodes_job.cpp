@@ -30,12 +30,12 @@ namespace {
 
 double heap_of_target() { return heap_bytes(); }
 
-/// Of `targets`, those behind this one, in a circle: the host leaves out itself.
+/// Returns the target `steps` places after this one, in a circle of all targets without the host.
 node_id behind(node_id self, std::uint32_t steps, std::uint32_t targets) {
   return 1 + (self - 1 + steps) % targets;
 }
 
-/// Gets to know `count` other targets, and uses none of them.
+/// Gets introduced to `count` other targets, without calling them.
 void meet_some(std::uint32_t first, std::uint32_t count, std::uint32_t targets) {
   const node_id self = this_node().id();
   for (std::uint32_t step = first; step < first + count; ++step)
@@ -51,9 +51,9 @@ void call_some(std::uint32_t first, std::uint32_t count, std::uint32_t targets) 
 
 // ---- what the host measures ---------------------------------------------------------------------
 
-/// Others that each target uses before the host looks at the time again.
+/// Number of others that each target contacts before the host checks the time again.
 constexpr std::uint32_t others_at_once = 8;
-/// More than a lane takes of memory.
+/// Upper bound of a lane's memory.
 constexpr std::uint64_t most_of_lane = 256 * 1024;
 
 void say(const std::string& what) { print(fmt::format("{}{}\n", job_line, what)); }
@@ -88,13 +88,13 @@ double average_heap(const job& j) {
 }
 
 void measure_idling(const std::vector<int>& pids, bool is_quick) {
-  // What still spins may settle first.
+  // Let spinning threads go to sleep first.
   std::this_thread::sleep_for(std::chrono::seconds{1});
   const double targets_before = processor_time_of_all(pids);
   const double host_before = processor_time_ns(getpid());
   const stopwatch watch;
   std::this_thread::sleep_for(std::chrono::milliseconds{is_quick ? 500 : 2000});
-  // The host's first: to ask for the others' takes it some.
+  // Read the host's time first: reading the targets' times takes some itself.
   const double host = processor_time_ns(getpid()) - host_before;
   const double targets = processor_time_of_all(pids) - targets_before;
   const double seconds = watch.nanoseconds() / 1e9;
@@ -102,7 +102,7 @@ void measure_idling(const std::vector<int>& pids, bool is_quick) {
   say_figure("idle_host_ms_per_s", host / 1e6 / seconds);
 }
 
-/// Processor time of the host, and of all its targets, from here on.
+/// CPU time of the host and of all its targets since construction.
 class processor_times {
  public:
   explicit processor_times(const std::vector<int>& pids) : pids_(&pids) {}
@@ -117,8 +117,8 @@ class processor_times {
   double targets_ = processor_time_of_all(*pids_);
 };
 
-/// First contact of all targets: `function` of 1 to `others` others each. Returns how many of these
-/// were reached within the time and the memory.
+/// First contact of all targets: calls `function` on each for 1 to `others` others. Returns how
+/// many others were contacted within the limits of time and memory.
 std::uint32_t contact(const job& j, const std::string& what,
                       void (*function)(std::uint32_t, std::uint32_t, std::uint32_t),
                       std::uint32_t others, double seconds, bool takes_lanes) {
@@ -132,7 +132,7 @@ std::uint32_t contact(const job& j, const std::string& what,
     if (takes_lanes) {
       const std::uint64_t needed = std::uint64_t{count} * targets * most_of_lane;
       const std::uint64_t available = available_memory().value_or(~std::uint64_t{0});
-      // Half of what there is is left to others.
+      // Leave half of the available memory to other programs.
       if (available < needed + available_before / 2) {
         say("limit memory");
         break;
@@ -151,7 +151,7 @@ void measure_contact(const job& j, const std::vector<int>& pids, double seconds)
   const double n = targets;
   double heap_before = average_heap(j);
   process_use before = average_use(pids);
-  // Who is met knows the other one too.
+  // Introductions are mutual, so half of the others suffice.
   const std::uint32_t half = targets / 2;
   const processor_times meeting(pids);
   const std::uint32_t met = contact(j, "meeting", meet_some, half, seconds, false);
@@ -192,12 +192,12 @@ struct job_request {
 job_options options_for(const job_request& asked) {
   job_options o = job_of_this_program("");
   if (asked.is_launched) {
-    ::unsetenv("FARCALL_TARGETS"); // the launcher's processes are all
+    ::unsetenv("FARCALL_TARGETS"); // use all of the launcher's processes
   } else {
     o.targets = fmt::format("shm:{}", asked.targets);
     o.process_manager = "none";
   }
-  // Many processes take their turns on few processors.
+  // Many processes share few processors.
   o.start_timeout = std::chrono::seconds{60};
   o.stop_timeout = std::chrono::seconds{30};
   return o;

@@ -1,26 +1,28 @@
 #!/usr/bin/env python3
-"""Extends what `farcall bench scale --nodes … --json` has measured to jobs of more nodes.
+"""Extrapolates the results of `farcall bench scale --nodes … --json` to jobs of more nodes.
 
-    predict.py children.json            # documents of one launcher; rows of the same size: the last
+    predict.py children.json            # documents of one launcher; the last row of each size counts
     predict.py mpirun.json --nodes 1000,10000 --per-machine 64 --cores 64 --svg scale.svg
 
-Constants are fitted to the jobs of at most --fit-to targets. Larger measured ones check them.
-Three things are added that one machine cannot show: a launcher's tree over machines, in which
-each level takes --level-ms; processes of different machines running side by side; and a host that
-works alone.
+Constants are fitted to the jobs of at most --fit-to targets. Larger measured jobs check the fit.
+Three effects are added that one machine cannot show: a launcher's tree over machines, in which
+each level takes --level-ms; processes of different machines running in parallel; and the host's
+serial work.
 """
 
 import argparse
 import json
 import pathlib
+import sys
 from dataclasses import dataclass
 
-import chart
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "report"))
+import charts  # noqa: E402
 
-LEAST_NUMBERS, MOST_NUMBERS = 1024, 65536  # farcall/base/node_table.hpp
-MOST_URL_TARGETS = 4000                    # farcall/transport/target_url.hpp
-MOST_LANES, MOST_HOST_LANES = 256, 16384   # farcall/transport/shm/receive_segment.hpp
-SPARE_DESCRIPTORS = 128                    # farcall/job/descriptor_limit.cpp
+LEAST_NUMBERS, MOST_NUMBERS = 1024, 65536    # farcall/base/node_table.hpp
+MOST_URL_TARGETS = 4000                      # farcall/transport/target_url.hpp
+MOST_LANES, MOST_LANES_OF_HOST = 256, 16384  # farcall/transport/shm/receive_segment.hpp
+SPARE_DESCRIPTORS = 128                      # farcall/job/descriptor_limit.cpp
 
 
 @dataclass
@@ -34,7 +36,7 @@ class Line:
 
 
 def fit_line(points):
-    """The line with the least relative errors, squared. Of one point: through the origin."""
+    """Returns the line with the least squared relative errors; for one point, through the origin."""
     points = [(x, y) for x, y in points if y > 0]
     if not points:
         return Line(0, 0)
@@ -51,7 +53,7 @@ def fit_line(points):
 
 
 def numbers_for(targets):
-    """How many numbers a job has for its nodes."""
+    """Returns the size of a job's node tables."""
     return min(max(LEAST_NUMBERS, 2 * (targets + 1)), MOST_NUMBERS)
 
 
@@ -60,7 +62,7 @@ def pairs(targets):
 
 
 def tree_levels(machines, fan_out):
-    """Steps from the launcher to the last of so many machines."""
+    """Returns the steps from the launcher to the last of that many machines."""
     levels, reached = 0, 1
     while reached < machines:
         reached *= fan_out
@@ -74,7 +76,7 @@ def memory_of(use):
 
 
 def per_unit(rows, total, count):
-    """How much of `total` each of `count` takes, in all jobs together."""
+    """Returns the share of `total` for each of `count`, over all jobs."""
     with_it = [r for r in rows if r.get(count)]
     return sum(r[total] for r in with_it) / sum(r[count] for r in with_it) if with_it else 0
 
@@ -82,18 +84,18 @@ def per_unit(rows, total, count):
 @dataclass
 class Constants:
     launch_ms: Line         # before the constructor begins
-    constructor_ms: Line    # all on one machine
+    constructor_ms: Line    # if all run on one machine
     host_cpu_ms: Line
     target_cpu_ms: float
     host_unused_kib: Line
     host_used_kib: Line
     descriptors: Line
     node_kib: float
-    number_bytes: float     # of a node, for each number that the job has
-    pair_ms: float          # all on one machine
+    number_bytes: float     # of a node, for each entry of the job's tables
+    pair_ms: float          # if all run on one machine
     pair_host_cpu_ms: float
     pair_target_cpu_ms: float
-    lane_ms: float          # all on one machine
+    lane_ms: float          # if all run on one machine
     lane_cpu_ms: float      # of both ends
     known_bytes: float
     lane_kib: float         # of both ends
@@ -105,7 +107,7 @@ def constants_of(rows, fit_to):
         raise SystemExit(f"there are fewer than two jobs of at most {fit_to} targets")
     line = lambda value: fit_line([(r["nodes"], value(r)) for r in fitted])  # noqa: E731
     last = fitted[-1]
-    # The tables are the same size in all small jobs.
+    # All small jobs have tables of equal size.
     sizes = [r for r in rows if r["nodes"] >= LEAST_NUMBERS // 4]
     tables = [(numbers_for(r["nodes"]), r["target_heap_bytes"]) for r in sizes]
     number_bytes = 0
@@ -144,7 +146,7 @@ class Cluster:
 
 
 def start_ms(c, targets, cluster):
-    """From the launcher's start to the constructor's end."""
+    """Returns the time from the launcher's start to the constructor's end."""
     here = min(targets + 1, cluster.per_machine)
     launch = (c.launch_ms.at(here) +
               cluster.level_ms * tree_levels(cluster.machines(targets), cluster.fan_out))
@@ -153,7 +155,7 @@ def start_ms(c, targets, cluster):
 
 
 def contact_ms(c, targets, cluster):
-    """All meet all, then call all: the host makes the introductions one after the other."""
+    """All targets meet, then call, all others: the host makes the introductions one by one."""
     here = min(targets, cluster.per_machine)
     share = here / min(cluster.cores, here)
     meeting = max(pairs(targets) * c.pair_host_cpu_ms,
@@ -162,7 +164,7 @@ def contact_ms(c, targets, cluster):
 
 
 def node_kib(c, targets):
-    """Of a target that has used none but the host."""
+    """Returns the memory of a target that has contacted the host only."""
     return c.node_kib + c.number_bytes * (numbers_for(targets) - LEAST_NUMBERS) / 1024
 
 
@@ -171,7 +173,7 @@ def contacted_kib(c, targets):
 
 
 def limits(c, cluster, launcher, descriptors, timeout_s):
-    """What breaks at how many targets, the first of all first: (targets, what, what helps)."""
+    """Returns the limits in the order in which they are reached: (targets, limit, remedy)."""
     found = [(MOST_NUMBERS - 1, "numbers of nodes", "several jobs; wider numbers in lanes"),
              (int((descriptors - SPARE_DESCRIPTORS - c.descriptors.fixed) / c.descriptors.each +
                   1e-6), f"{descriptors:,} descriptors of the host", "a tree of control connections")]
@@ -257,13 +259,17 @@ def prediction_table(c, sizes, cluster):
 def draw(c, sizes, cluster, rows, subtitle):
     top = max(sizes)
     steps = [2**i for i in range(1, 40) if 2**i < top] + [top]
-    return chart.line_chart(
-        "Jobs of many nodes", subtitle, "targets", "time",
-        [("start", [(n, 1e6 * start_ms(c, n, cluster)) for n in steps]),
-         ("first contact of all", [(n, 1e6 * contact_ms(c, n, cluster)) for n in steps]),
-         ("start measured on one machine",
-          [(r["nodes"], 1e6 * r["launch_ms"]["p50"]) for r in rows])],
-        chart.nanoseconds_text, lambda n: f"{n:,g}")
+    series = (("start", [(n, start_ms(c, n, cluster)) for n in steps]),
+              ("first contact of all", [(n, contact_ms(c, n, cluster)) for n in steps]),
+              ("start measured on one machine", [(r["nodes"], r["launch_ms"]["p50"]) for r in rows]))
+    return charts.svg_picture({
+        "title": "Jobs of many nodes", "text": subtitle, "circumstances": "", "left_out": [], "charts": [{
+            "title": "Start and first contact", "subtitle": "",
+            "x": {"title": "targets", "unit": "count", "scale": "log10"},
+            "y": {"title": "time", "unit": "nanoseconds", "scale": "log10"},
+            "series": [{"name": name, "role": "figure",
+                        "points": [[n, *[1e6 * ms] * 3, None, 1] for n, ms in points]}
+                       for name, points in series]}]})
 
 
 def main():
@@ -311,7 +317,7 @@ def main():
         print("Measured beyond that, and how far the prediction is off:\n\n" + checked)
     print(f"Predicted, {o.per_machine} processes to a machine with {o.cores} cores:\n")
     print(prediction_table(c, sizes, cluster))
-    print("What breaks, and at how many targets:\n")
+    print("Limits, and the number of targets at which they are reached:\n")
     print(table(["targets", "what", "what helps"],
                 [[f"{n:,}", what, how] for n, what, how in
                  limits(c, cluster, launcher, o.descriptors, o.start_timeout)]))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the arithmetic of predict.py against small cases that were worked out by hand."""
+"""Checks the arithmetic of predict.py against small cases worked out by hand."""
 
 import json
 import pathlib
@@ -19,7 +19,7 @@ def use(private, descriptors=0):
 
 
 def row(n):
-    """A job whose figures are 10 + 2 n, and the like."""
+    """Returns a job whose figures are linear, such as 10 + 2 n."""
     return {"nodes": n, "launch_ms": {"p50": 15 + 3 * n}, "constructor_ms": {"p50": 10 + 2 * n},
             "start_host_cpu_ms": {"p50": 1 + n}, "start_targets_cpu_ms": {"p50": 3 * n},
             "host_unused": use(100 + 5 * n, 5 + 4 * n), "host_used": use(100 + 50 * n),
@@ -75,22 +75,23 @@ class Predict(unittest.TestCase):
         self.assertAlmostEqual(c.lane_cpu_ms, 3)
         self.assertAlmostEqual(c.known_bytes, 1024)
 
-    def test_tables_that_are_all_of_one_size_show_no_slope(self):
+    def test_tables_of_equal_size_show_no_slope(self):
         self.assertEqual(predict.constants_of([row(2), row(4)], 8).number_bytes, 0)
 
     def test_start_on_one_machine_and_on_several(self):
         c = self.constants()
-        # 4 processes: launch 5 + 4; then 10; the host takes 3, and targets 4 * 3 / 2 beside it.
+        # 4 processes: launch 5 + 4; then 10; then the host takes 3, and targets 4 * 3 / 2 in
+        # parallel.
         self.assertAlmostEqual(predict.start_ms(c, 3, CLUSTER), 9 + 10 + 6)
         # 10 machines, so two levels; the host takes 39.
         self.assertAlmostEqual(predict.start_ms(c, 39, CLUSTER), 9 + 200 + 10 + 39)
 
     def test_first_contact(self):
         c = self.constants()
-        # Meeting: 3 pairs are 1.5 of the host; 3 targets on 2 cores take 1.5 * 2 * 4 / 2.
-        # Lanes: 1.5 * 2 * 3.
+        # Meeting: 3 pairs take the host 1.5; 3 targets on 2 cores take 1.5 * 2 * 4 / 2. Lanes: 1.5
+        # * 2 * 3.
         self.assertAlmostEqual(predict.contact_ms(c, 3, CLUSTER), 6 + 9)
-        # 101 targets: 5050 pairs are 2525 of the host; its targets take 2 * 100 * 4 / 2.
+        # 101 targets: 5050 pairs take the host 2525; its targets take 2 * 100 * 4 / 2.
         self.assertAlmostEqual(predict.contact_ms(c, 101, CLUSTER), 2525 + 2 * 100 * 3)
 
     def test_memory_of_a_node(self):
@@ -99,7 +100,7 @@ class Predict(unittest.TestCase):
         self.assertAlmostEqual(predict.node_kib(c, 1023), 1000 + 10 * 1024 / 1024)
         self.assertAlmostEqual(predict.contacted_kib(c, 11), 1000 + 10 * 151)
 
-    def test_limits_stand_in_the_order_in_which_they_break(self):
+    def test_limits_are_in_the_order_reached(self):
         found = predict.limits(self.constants(), CLUSTER, "mpirun", 5 + 4 * 500 + 128, 1)
         # Start: 9 + 300 + 10 + n is 1000 ms, with three levels of machines.
         self.assertEqual([n for n, _, _ in found], [500, 681, 65535])

@@ -31,8 +31,7 @@ process_use use_of(int pid) {
   const auto kib = [&](const char* file, const char* key) {
     return static_cast<double>(std::max(0L, value_in_file(folder + file, key)));
   };
-  // Pages of the program's file are left out: the more processes there are, the less of them counts
-  // for each.
+  // Without pages of the program's file, whose share shrinks as the number of processes grows.
   return {.private_kib = kib("smaps_rollup", "Pss_Anon"),
           .shared_kib = kib("smaps_rollup", "Pss_Shmem"),
           .page_tables_kib = kib("status", "VmPTE"),

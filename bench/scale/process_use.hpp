@@ -5,22 +5,22 @@
 
 namespace farcall::tool {
 
-/// What a process of this machine has taken of it.
+/// Resources of this machine that a process uses.
 struct process_use {
-  double private_kib = 0; ///< memory that no file or segment backs
-  double shared_kib = 0;  ///< its part of pages of segments: each counts once over all processes
-  double page_tables_kib = 0; ///< the kernel's, for what it has mapped
+  double private_kib = 0;     ///< memory without a file or segment
+  double shared_kib = 0;      ///< its share of segments' pages (proportional set size)
+  double page_tables_kib = 0; ///< page tables of its mappings, in the kernel
   double descriptors = 0;
   double threads = 0;
 };
 
-/// Zeros for a process that has gone.
+/// Returns the use; zeros for a process that has gone.
 [[nodiscard]] process_use use_of(int pid);
 
-/// What each of them has taken, on average.
+/// Returns the average over these processes.
 [[nodiscard]] process_use average_use(const std::vector<int>& pids);
 
-/// Bytes that this process has from malloc, in all its arenas.
+/// Returns the bytes that this process has from malloc, in all its arenas.
 [[nodiscard]] double heap_bytes();
 
 } // namespace farcall::tool

@@ -56,8 +56,7 @@ struct throughput {
 
 struct scale_result {
   std::vector<std::pair<std::size_t, summary>> start_ms;
-  std::vector<std::pair<std::size_t, double>>
-      idle_targets_percent; ///< of one core, for each target
+  std::vector<std::pair<std::size_t, double>> idle_targets_percent; ///< of one core, per target
   std::vector<std::pair<std::size_t, double>> idle_host_percent;
   std::vector<std::pair<std::size_t, double>> node_kib;
   double lane_kib = 0;
@@ -71,8 +70,8 @@ job_options targets_without_pinning(std::size_t n) {
   return job_of_this_program(fmt::format("shm:{}", n));
 }
 
-/// Proportional set size: pages that several processes share count for each of them by their part,
-/// so that the sum over the job counts every page once.
+/// Returns the proportional set size: pages that several processes share are divided among them, so
+/// that the sum over the job counts each page once.
 double pss_kib(int pid) {
   return static_cast<double>(value_in_file(fmt::format("/proc/{}/smaps_rollup", pid), "Pss"));
 }
@@ -94,7 +93,7 @@ summary measure_start(std::size_t targets, std::size_t batches) {
         throw failed_run("wrong result of the first call");
     }
     if (i > 0)
-      samples.push_back(watch.nanoseconds() / 1e6); // the first one reads the program from the disk
+      samples.push_back(watch.nanoseconds() / 1e6); // the first one reads the program's file
   }
   return summarize(std::move(samples));
 }
@@ -120,7 +119,7 @@ void measure_memory_and_idling(std::size_t targets, double host_before_kib, bool
     result.lane_kib = (pss_of_all_kib(pids) - with_job) / static_cast<double>(lanes_opened);
   }
 
-  // What an idle job uses is asked for after a second in which it may still have been spinning.
+  // Measure the idle job after a second, in which threads may still spin.
   std::this_thread::sleep_for(std::chrono::seconds{1});
   const double used_before = processor_time_of_all(pids);
   const double host_used_before = processor_time_ns(getpid());
@@ -134,8 +133,8 @@ void measure_memory_and_idling(std::size_t targets, double host_before_kib, bool
   result.idle_host_percent.emplace_back(targets, 100 * host_used / elapsed);
 }
 
-/// Written by one thread, read by the one that takes samples; a line of its own, or the threads
-/// would slow each other.
+/// Counter that one thread writes and the sampling thread reads; on its own cache line, to avoid
+/// false sharing.
 struct alignas(128) counter {
   std::atomic<std::uint64_t> calls{0};
   void add(std::uint64_t n) {
@@ -165,7 +164,7 @@ void call_until(const std::atomic<bool>& stop, const std::vector<node>& targets,
   }
 }
 
-/// Calls per second of all threads together, one sample per slice of time.
+/// Returns calls per second of all threads together, one sample per slice of time.
 summary measure_rate(const std::vector<node>& targets, std::size_t threads, call_kind kind,
                      std::size_t slices, std::chrono::milliseconds slice) {
   std::atomic<bool> stop{false};
@@ -334,7 +333,7 @@ std::string to_table(const scale_result& r, const summary& floor, core_pair core
   return text + turns.text();
 }
 
-/// Figures that have no spread, against the number of targets.
+/// Returns a chart of figures without a spread, against the number of targets.
 line_chart by_targets(const char* title, axis y, const char* name,
                       const std::vector<std::pair<std::size_t, double>>& figures, double factor) {
   chart_series s{name, {}, series_role::figure};
@@ -356,7 +355,7 @@ report to_report(const scale_result& r, const floor_probe& floor, const environm
     }
     line_chart c{pipelined ? fmt::format("Pipelined calls, {} under way", window)
                            : "Synchronous calls",
-                 "Of all threads of the host together; nothing is bound.",
+                 "Rates of all host threads together; no thread is pinned.",
                  {"targets", unit::count, scale::log2},
                  {"calls per second", unit::per_second},
                  {}};
@@ -396,15 +395,15 @@ report to_report(const scale_result& r, const floor_probe& floor, const environm
 
 int run_scale_over_memory(const scale_options& options) {
   const std::size_t usual = options.quick ? 4 : powers.back();
-  const std::size_t most_targets = options.most_targets != 0 ? options.most_targets : usual;
-  const std::size_t most_threads = options.most_threads != 0 ? options.most_threads : usual;
+  const std::size_t max_targets = options.max_targets != 0 ? options.max_targets : usual;
+  const std::size_t max_threads = options.max_threads != 0 ? options.max_threads : usual;
   const core_pair cores = options.cores();
   const environment env = read_environment();
   std::vector<std::size_t> targets;
   std::vector<std::size_t> threads;
   for (const std::size_t n : powers) {
-    if (n <= most_targets) targets.push_back(n);
-    if (n <= most_threads) threads.push_back(n);
+    if (n <= max_targets) targets.push_back(n);
+    if (n <= max_threads) threads.push_back(n);
   }
   progress bar{"scale", 2 + targets.size() * (2 + threads.size())};
   floor_meter meter{cores, floor_places, 1000};
@@ -440,21 +439,21 @@ command command_scale() {
   scale_options& o = *options;
   std::vector<option> all = link_options(o);
   all.push_back({.name = "--max-targets",
-                 .value = &o.most_targets,
+                 .value = &o.max_targets,
                  .text = "Most targets (default: 16, quick: 4)",
                  .range = {{1, powers.back()}}});
   all.push_back({.name = "--max-threads",
-                 .value = &o.most_threads,
+                 .value = &o.max_threads,
                  .text = "Most host threads (default: 16, quick: 4)",
                  .range = {{1, powers.back()}}});
   all.push_back({.name = "--nodes",
                  .value = &o.nodes,
                  .text =
-                     "Measure jobs of so many targets instead, each by itself: 2,4,8,16 (start, "
+                     "Measure jobs of that many targets instead, each by itself: 2,4,8,16 (start, "
                      "memory, idling, first contact); over TCP: of the one job (default: 64)"});
   all.push_back({.name = "--launcher",
                  .value = &o.launcher,
-                 .text = "Who starts the targets of --nodes: the host, as its children, or mpirun",
+                 .text = "Starter of the targets of --nodes: the host (children), or mpirun",
                  .choices = {"children", "mpirun"},
                  .shows_default = true});
   all.push_back({.name = "--starts",

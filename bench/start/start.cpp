@@ -24,14 +24,14 @@ namespace farcall::tool {
 namespace {
 
 struct start_options : bench_options {
-  std::size_t nodes = 64; ///< targets of each job
+  std::size_t nodes = 64; ///< number of targets of each job
   std::size_t round_trip_ms = 100;
 };
 
 struct start_row {
   std::string what;
-  summary ns;             ///< of the constructor of a job
-  double round_trips = 0; ///< of the link, in the median; 0: it has none to speak of
+  summary ns;             ///< time of a job's constructor
+  double round_trips = 0; ///< median in round trips of the link; 0 without a delay
 };
 
 struct start_result {
@@ -39,7 +39,7 @@ struct start_result {
   std::size_t starts = 0;
 };
 
-/// Nanoseconds until all targets can be called.
+/// Returns the nanoseconds until all targets can be called.
 summary time_starts(const std::string& url, const server_process& server,
                     const start_options& options, std::size_t starts) {
   std::vector<double> samples;
@@ -114,7 +114,7 @@ report to_report(const start_result& r, const start_options& options, const envi
 
 int run_start(const start_options& options) {
   const environment env = read_environment();
-  // It forks, so before any thread.
+  // Forks, so create it before any thread.
   const server_process server(options.transport == "tls", std::nullopt);
   progress bar("start", 2);
   const start_result result = measure_all(options, server, bar);
@@ -134,11 +134,11 @@ command command_start() {
   auto options = std::make_shared<start_options>();
   options->transport = "tls";
   std::vector<option> all = shared_options(*options);
-  // Nothing is pinned.
+  // Threads are not pinned.
   std::erase_if(all, [](const option& o) { return o.name.ends_with("-cpu"); });
   all.push_back({.name = "--transport",
                  .value = &options->transport,
-                 .text = "What the server is reached by",
+                 .text = "Transport to the server",
                  .choices = {"tcp", "tls"},
                  .shows_default = true});
   all.push_back({.name = "--targets",
@@ -148,7 +148,7 @@ command command_start() {
                  .shows_default = true});
   all.push_back({.name = "--round-trip-ms",
                  .value = &options->round_trip_ms,
-                 .text = "How far away the server seems to be",
+                 .text = "Simulated round trip to the server",
                  .range = {{2, 10'000}},
                  .shows_default = true});
   return benchmark("start", "How long a job of many targets takes to start on a server far away",

@@ -22,28 +22,28 @@ namespace farcall::tool {
 
 namespace {
 
-/// Calls of a batch: what they record fits into the threads' rings.
+/// Calls of a batch: their events fit into the threads' rings.
 constexpr std::size_t batch_calls = 2000;
-/// Behind each, so that it is taken from there.
+/// Pause after a batch, in which its events are taken from the rings.
 constexpr std::chrono::milliseconds rest{12};
 constexpr std::size_t batch_events = 10'000;
 
 enum class traced : bool { no, yes };
 
 struct trace_result {
-  summary off; ///< an empty call
+  summary off; ///< an empty call without tracing
   summary on;
-  summary event; ///< one that is recorded
+  summary event; ///< one recorded event
   [[nodiscard]] double ratio() const { return on.p50 / off.p50; }
 };
 
-/// Of a job that lasts for so many batches.
+/// Measures the batches of one job.
 void measure_job(job_options options, int cpu, traced is_traced, std::size_t batches,
                  std::vector<double>& samples) {
-  // Written there without a word.
+  // Events written there are discarded.
   if (is_traced == traced::yes) options.trace = "/dev/null";
   const job j{options};
-  // Behind the job's start: its threads are free to run elsewhere.
+  // After the job's start: its threads stay unpinned.
   const scoped_pin pin{cpu};
   const node& target = j.targets().front();
   const std::vector<double> measured = time_batches(batches, batch_calls, 2, [&] {
@@ -72,7 +72,7 @@ trace_result measure_all(const bench_options& options, const link_session& sessi
   trace_result result;
   bar.begin_step("events");
   result.event = measure_events(options.batches_or(200, 20));
-  // In turn, so that what the machine does meanwhile concerns both.
+  // Alternate, so that changes of the machine affect both alike.
   const std::size_t rounds = options.quick ? 3 : 12;
   std::array<std::vector<double>, 2> samples;
   for (std::size_t round = 0; round < rounds; ++round) {
@@ -118,7 +118,7 @@ report to_report(const trace_result& r, const link_session& session) {
                           format_ratio(r.ratio()), format_time(r.event.p50)),
               {"time of a call"},
               {{"not traced", r.off, floor, ""}, {"traced", r.on, floor, ""}}};
-  return session.make_report("trace", "What a timeline costs.", {std::move(c)});
+  return session.make_report("trace", "Cost of a timeline.", {std::move(c)});
 }
 
 int run_trace(const bench_options& options) {
@@ -139,7 +139,7 @@ int run_trace(const bench_options& options) {
 command command_trace() {
   auto options = std::make_shared<bench_options>();
   return benchmark("trace",
-                   "What an empty sync call takes in a job that is traced, and in one that is not",
+                   "Time of an empty sync call in a traced job, and in one without tracing",
                    link_options(*options), options, run_trace);
 }
 

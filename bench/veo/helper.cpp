@@ -61,7 +61,7 @@ struct veo_helper::state {
 };
 
 veo_helper::veo_helper(int cpu, std::size_t calls) : state_(std::make_unique<state>()) {
-  // The command has one thread yet.
+  // setenv() is safe: the command still has one thread.
   ::setenv("VE_CORE_NUMBER", std::to_string(cpu).c_str(), 1);
   state_->process = veo_proc_create(0);
   if (state_->process == nullptr) fail("veo_proc_create");

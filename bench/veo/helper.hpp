@@ -11,10 +11,10 @@ struct veo_thr_ctxt;
 
 namespace farcall::tool {
 
-/// A process of libveo whose context runs on one processor, for the benchmarks of that interface.
+/// A process of libveo whose context runs on one processor, for benchmarks of the VEO interface.
 class veo_helper {
  public:
-  /// `calls`: most that the tests below will be asked for. Throws failed_run with libveo's reason.
+  /// `calls`: upper limit for the tests below. Throws failed_run with libveo's reason.
   veo_helper(int cpu, std::size_t calls);
   ~veo_helper();
   veo_helper(const veo_helper&) = delete;
@@ -24,14 +24,13 @@ class veo_helper {
 
   [[nodiscard]] int pid() const;
 
-  /// AVEO's four tests by way of the C interface. Valid as long as this is.
+  /// Returns AVEO's four tests with the C interface; valid during the lifetime of this object.
   [[nodiscard]] call_tests tests();
-  /// A call of a kernel that does nothing, by veo_call_sync / by veo_call_async and
-  /// veo_call_wait_result.
+  /// Call an empty kernel, by veo_call_sync, or by veo_call_async and veo_call_wait_result.
   void call_sync();
   void call_and_wait();
 
-  /// Memory of the helper. Throws failed_run.
+  /// Allocates memory of the helper. Throws failed_run.
   [[nodiscard]] std::uint64_t allocate(std::size_t bytes);
   void release(std::uint64_t address);
   void write(std::uint64_t to, const void* from, std::size_t bytes);

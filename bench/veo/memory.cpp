@@ -16,13 +16,13 @@
 
 #include <fmt/format.h>
 
-/// farcall bench veo-mem: memory of a helper by way of libveo.
+/// farcall bench veo-mem: memory of a helper, accessed by libveo.
 namespace farcall::tool {
 namespace {
 
 constexpr std::size_t quick_limit = 16 * mib;
-constexpr std::size_t largest_warmed = 256 * mib;
-/// AVEO 0.9.6 on its card, in microseconds.
+constexpr std::size_t max_warmed = 256 * mib;
+/// Published figures of AVEO 0.9.6 on its card, in microseconds.
 constexpr double published_write_us = 11.9;
 constexpr double published_read_us = 12.9;
 
@@ -40,7 +40,7 @@ struct memory_result {
   figure call_sync;
   figure call_and_wait;
   std::vector<memory_row> rows;
-  std::string no_huge_pages; ///< why they were left out; empty when they were not
+  std::string no_huge_pages; ///< reason why they were left out; empty if they were measured
 };
 
 double share_of_memcpy(const summary& ns, const memory_row& row) { return row.copy.p50 / ns.p50; }
@@ -68,7 +68,7 @@ memory_row measure_row(bench_session& session, veo_helper& helper, std::size_t b
       [&] { helper.read(to.data(), there, bytes); },
   };
   const std::vector<summary> ns = take_turns(
-      {.batches = batches, .copies = copies_of(bytes, 1000), .is_warm = bytes <= largest_warmed},
+      {.batches = batches, .copies = copies_of(bytes, 1000), .is_warm = bytes <= max_warmed},
       copies);
   helper.release(there);
   return {bytes, kind, ns[0], ns[1], ns[2]};
@@ -181,7 +181,7 @@ int run_veo_memory(const bench_options& options) {
   bench_session session{options, "veo-mem", 4 + kinds * sizes.size()};
   veo_helper helper(session.cores().target, 1);
   session.wait_for_process(helper.pid());
-  // Threads of a helper that has just started still spin beside this one.
+  // A helper's threads spin after its start, beside this thread.
   session.wait_for_idle_target();
 
   const std::size_t batches = options.batches_or(400, 50);

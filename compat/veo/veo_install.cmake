@@ -1,7 +1,7 @@
-# Installs compat/veo: the component `veo`, in one of two layouts. `veo_nec` is always there, too,
-# for those who ask for it: cmake --install <build> --component veo_nec --prefix /opt/nec/ve
+# Installs compat/veo as the component `veo`, in one of two layouts. The component `veo_nec` exists in
+# both cases: cmake --install <build> --component veo_nec --prefix /opt/nec/ve
 #
-# Included last, because it looks for targets: `veo` and `veo_static` (libveo), `farcall_aveorun`,
+# Included last, because it needs these targets: `veo` and `veo_static` (libveo), `farcall_aveorun`,
 # `farcall_aveorun_ftrace`, and `farcall_veo_target` (libaveorun.a).
 
 # farcall_veo_install_link(<target> <link, below the prefix> <component> [EXCLUDE_FROM_ALL])
@@ -17,7 +17,7 @@ function(farcall_veo_install_link target link component)
 endfunction()
 
 # farcall_veo_install_commands(<folder> <prefix of names> <tools> <component> [EXCLUDE_FROM_ALL]):
-# links to the scripts. Only those in COMMANDS (a list in the caller's scope), if there is any.
+# installs links to the scripts; only the commands in the caller's list COMMANDS, if there is one.
 function(farcall_veo_install_commands folder name_prefix tools component)
   cmake_path(RELATIVE_PATH tools BASE_DIRECTORY "${folder}" OUTPUT_VARIABLE to_tools)
   get_property(commands GLOBAL PROPERTY FARCALL_VEO_COMMANDS)
@@ -81,7 +81,7 @@ function(farcall_veo_install layout component)
   set(COMMANDS "")
   if(layout STREQUAL "nec")
     farcall_veo_install_commands(bin "" "${tools}" ${component} ${ARGN})
-    # Where some programs expect these.
+    # Some programs expect these commands here.
     set(COMMANDS mk_veorun_static relink_aveorun)
     farcall_veo_install_commands(libexec "" "${tools}" ${component} ${ARGN})
     set(COMMANDS
@@ -89,7 +89,7 @@ function(farcall_veo_install layout component)
         gen_veorun_static_symtable gen_aveorun_static_symtable)
     farcall_veo_install_commands(veos/libexec "" "${tools}" ${component} ${ARGN})
   else()
-    # Short names are only for those who put this folder in their PATH, or name it to make.
+    # Short names are in a folder of their own, which users add to PATH or pass to make.
     farcall_veo_install_commands("${tools}/bin" "" "${tools}" ${component} ${ARGN})
     set(COMMANDS
         ncc nc++ nfort nar nranlib nnm mk_veorun_static relink_aveorun ftrace)
@@ -101,7 +101,7 @@ function(farcall_veo_install layout component)
     farcall_veo_install_target(${library} "${host_lib}" ${component} ${ARGN})
   endforeach()
   if(TARGET veo)
-    # The name that AVEO's library had at first.
+    # First name of AVEO's library.
     farcall_veo_install_link(libveo.so "${host_lib}/libaveoVH.so" ${component} ${ARGN})
   endif()
   farcall_veo_install_target(veo_static "${host_lib}" ${component} ${ARGN})

@@ -1,18 +1,17 @@
-# Where the parts of compat/veo go: in the build tree, where tests use them as they will be
-# installed, and below the prefix.
+# Folders of compat/veo: in the build tree, in which tests use the installed layout, and below the prefix.
 
 option(FARCALL_VEO_NEC_LAYOUT
        "Install compat/veo as NEC's packages are below /opt/nec/ve (the prefix), for old build files"
        OFF)
 
-# In the build tree: bin, include, lib, libexec. Whatever is built for compat/veo and has a place
-# below the prefix goes to lib or libexec there (ARCHIVE_, LIBRARY_, RUNTIME_OUTPUT_DIRECTORY).
+# The build tree has bin, include, lib, libexec. Targets that are installed are built into its lib or
+# libexec (ARCHIVE_, LIBRARY_, RUNTIME_OUTPUT_DIRECTORY).
 set(veo_build_dir "${PROJECT_BINARY_DIR}/veo")
 set(veo_build_tool_dir "${veo_build_dir}/libexec/farcall/veo")
 file(MAKE_DIRECTORY "${veo_build_dir}/bin" "${veo_build_dir}/lib")
 
-# The same for both layouts: `own`, among the rest of the system, and `nec`, with a folder for
-# kernels (include, lib) and one for programs (veos).
+# Folders of the two layouts: `own`, in the system's folders, and `nec`, with folders for kernels
+# (include, lib) and for programs (veos).
 set(veo_own_include_dir "${CMAKE_INSTALL_INCLUDEDIR}")
 set(veo_own_host_include_dir "${CMAKE_INSTALL_INCLUDEDIR}")
 set(veo_own_lib_dir "${CMAKE_INSTALL_LIBDIR}")
@@ -26,9 +25,8 @@ set(veo_nec_host_lib_dir veos/lib64)
 set(veo_nec_tool_dir libexec/farcall/veo)
 set(veo_nec_helper_dir veos/libexec)
 
-# farcall_veo_headers(COMMON|KERNEL|HOST <header>…): headers for both sides, for kernels, or for
-# programs, from the calling folder. They appear in the build tree at once; veo_install.cmake
-# installs them.
+# farcall_veo_headers(COMMON|KERNEL|HOST <header>…): adds headers of the calling folder for both sides,
+# for kernels, or for programs. Copies them to the build tree; veo_install.cmake installs them.
 function(farcall_veo_headers side)
   if(NOT side MATCHES "^(COMMON|KERNEL|HOST)$")
     message(FATAL_ERROR "farcall_veo_headers: '${side}' is none of COMMON, KERNEL and HOST")
@@ -44,8 +42,8 @@ endfunction()
 # farcall_veo_kernel_library(<name> SOURCES <file>… [STATIC_ONLY]
 #                            [VISIBLE_AS <other name>…] [LIBRARIES <target>…])
 #
-# lib<name>.a, the target <name>, and lib<name>.so.1, the target <name>_shared: for kernels. Other
-# names are what else old build files call it behind -l.
+# Adds libraries for kernels: lib<name>.a (target <name>) and lib<name>.so.1 (target <name>_shared).
+# VISIBLE_AS has further names that old build files use behind -l.
 function(farcall_veo_kernel_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "STATIC_ONLY" "" "SOURCES;VISIBLE_AS;LIBRARIES")
   farcall_refuse_leftovers(farcall_veo_kernel_library)

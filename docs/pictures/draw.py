@@ -3,10 +3,11 @@
 
 Run as: draw.py [--check] <farcall> <program of steps.cpp>
 
-Without --check it samples the program and runs a quick benchmark, and writes the pictures into docs/.
-With it, it draws them elsewhere, and looks at both: that they are small, that they name no machine and
-no path, that they show what the page says of them, and that the page shows each. Exit status 77:
-sampling is refused here, so that only those that are there were looked at.
+Without --check the script samples the program, runs a quick benchmark, and writes the pictures into
+docs/. With --check it draws them into a temporary folder, and checks the old and the new ones: that they
+are small, that they name no machine and no path, that they show the parts that the page mentions, and
+that the page shows each picture. The exit status is 77 if sampling is refused on this machine; then
+only the existing pictures were checked.
 """
 
 import pathlib
@@ -24,7 +25,7 @@ MOST_BYTES = 60 * 1024
 THINNEST = 4  # pixels of a frame that is kept
 LONGEST_NAME = 80
 SKIPPED = 77
-# What each has to show, besides its being a picture.
+# Texts that each picture has to show.
 PICTURES = {"flame-graph.svg": ("node 0: steps", "node 1: steps", "steps::next_values",
                                 "steps::weighted_sum", "steps::weight_of"),
             "bench-offload.svg": ("sync, empty", "floor of the figure")}
@@ -35,7 +36,7 @@ def run(*words):
 
 
 def made_by(words, file):
-    """What the command writes into the file. Ends this script where it fails."""
+    """Returns the file that the command writes. Ends this script if the command fails."""
     done = run(*words)
     if done.returncode != 0:
         if "perf_event_paranoid" in done.stderr:
@@ -45,8 +46,8 @@ def made_by(words, file):
     return file.read_text(encoding="utf-8")
 
 
-def tidy_frame(frame):
-    """The frame of a flame graph without paths and process numbers; nothing of a thin one."""
+def clean_frame(frame):
+    """Returns the frame of a flame graph without paths and process numbers, or "" if it is thin."""
     if float(re.search(r'<rect[^>]* width="([\d.]+)"', frame)[1]) < THINNEST:
         return ""
 
@@ -60,7 +61,7 @@ def tidy_frame(frame):
 
 
 def as_wide_as_page(svg):
-    """Without a width of its own."""
+    """Returns the picture without a width and height of its own."""
     return re.sub(r'^((?:<\?xml.*?\?>\s*)?<svg [^>]*?) width="\d+" height="\d+"', r"\1", svg)
 
 
@@ -69,14 +70,14 @@ def flame_graph(farcall, program, folder):
     words = [farcall, "prof", "-s", "500", "--per-node", "-o", str(file), "--call-graph"]
     has_dwarf = "built without libdw" not in run(*words, "dwarf", "--", "/bin/true").stderr
     svg = made_by([*words, "dwarf" if has_dwarf else "fp", "--", program, "300"], file)
-    svg = re.sub(r'<g class="frame.*?</g>\n', lambda m: tidy_frame(m[0]), svg, flags=re.S)
+    svg = re.sub(r'<g class="frame.*?</g>\n', lambda m: clean_frame(m[0]), svg, flags=re.S)
     svg = re.sub(rf"(?:[\w./-]*/)?{re.escape(pathlib.Path(program).name)}\b", "steps", svg)
     svg = re.sub(r"(node \d+: steps) \(\d+\)", r"\1", svg)
     return as_wide_as_page(svg.replace(">steps 300</text>", ">./steps 300</text>"))
 
 
 def first_chart(farcall, folder):
-    """The first chart of the benchmark, without what the others show and what machine it was."""
+    """Returns the first chart of the benchmark, without the other charts and the machine's description."""
     file = folder / "bench.svg"
     svg = made_by([farcall, "bench", "offload", "--quick", "--svg", str(file)], file)
     head = re.match(r"<svg .*?</style>\n", svg, re.S)[0]
@@ -97,7 +98,7 @@ def draw(farcall, program, into):
 
 
 def problems_of(folder, name):
-    """What is wrong with a picture, a line each."""
+    """Yields the problems of a picture."""
     path = folder / name
     if not path.is_file():
         yield "is not there"

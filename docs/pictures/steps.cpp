@@ -1,5 +1,5 @@
-// What the guide's page "Seeing what a job does" looks at: a program that takes turns with its
-// target, so that each of them does nothing while the other works.
+// Example program of the guide's page "Seeing what a job does": it takes turns with its target, so
+// each of the two is idle while the other works.
 
 #include <farcall/farcall.hpp>
 
@@ -14,7 +14,7 @@ namespace fc = farcall;
 
 namespace steps {
 
-/// Slow: makes a text and compares it with others, for one number.
+/// Slow on purpose: makes a text and compares it with others to find one number.
 [[gnu::noinline]] double weight_of(const std::map<std::string, double>& weights, int i) {
   return weights.at("weight " + std::to_string(i % 50));
 }

@@ -2,8 +2,8 @@
 """Makes the reference and the guide into one site: build.py <output folder>, from the project root.
 
 Doxygen reads the headers that docs/reference/interface.txt names and copies of the Markdown pages in
-which links lead to pages of the site. What is public and has no comment is an error, as is every
-other warning. Needs no network.
+which links lead to pages of the site. A public name without a comment is an error, as is every other
+warning of Doxygen. Needs no network.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ import sys
 from xml.sax.saxutils import quoteattr
 
 HERE = pathlib.Path("docs/reference")
-# What the tree on the left shows: a title, and pages in their order.
+# Sections of the tree on the left: title, and pages in their order.
 SECTIONS = (
     ("Guide", ["docs/guide/*.md", "docs/gotchas.md", "docs/glossary.md"]),
     ("Inside", ["docs/architecture.md", "docs/wire.md", "docs/performance.md", "docs/scale.md",
@@ -27,8 +27,8 @@ LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"(!\[[^\]]*\]\()[^)\s]*/([^)/\s]+\))")
 HEADING = re.compile(r"^(##+) +(.+)$", re.M)
 FENCE = re.compile(r"^```", re.M)
-# Members that say nothing which the language does not: copies, moves, comparisons by default, and
-# constructors taken over from the base class.
+# Members that need no comment: copies, moves, default comparisons, and constructors that are inherited
+# from the base class.
 OBVIOUS = re.compile(r"Member (?:operator==|operator=)\(|Member (\w+)\(\1 ?(?:const )?&&? ?\w*\)|"
                      r"Member (\w+)\(const \2 &\w*\)|Member error\(const std::string &what")
 # Doxygen 1.9.4 does not connect a specialisation of a variable with its template elsewhere.
@@ -41,7 +41,7 @@ def interface():
 
 
 def pages():
-    """(section, path) of every page, in order."""
+    """Yields (section, path) of every page, in order."""
     for section, patterns in SECTIONS:
         for pattern in patterns:
             for path in sorted(pathlib.Path().glob(pattern)):
@@ -58,18 +58,18 @@ def title_of(text):
 
 
 def outside_code(text, change):
-    """Applies `change` to what is no fenced block."""
+    """Applies `change` to all text outside fenced blocks."""
     parts = re.split(r"(^```.*?^```$)", text, flags=re.M | re.S)
     return "".join(p if p.startswith("```") else change(p) for p in parts)
 
 
 def anchor_of(title):
-    """What links within a page call a heading, as on GitHub."""
+    """Returns the anchor of a heading, as on GitHub."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def for_doxygen(path, known):
-    """The page, with links to other pages of the site, and an identifier of its own."""
+    """Returns the page with links to other pages of the site, and with an identifier of its own."""
     text = path.read_text(encoding="utf-8")
 
     def target(match):
@@ -90,11 +90,11 @@ def for_doxygen(path, known):
         anchor = anchor_of(title)
         if f"](#{anchor})" not in text:
             return match.group(0)
-        # Doxygen shows code in a heading with a name as it is.
+        # Doxygen shows the backticks in a heading that has a name.
         return f"{marks} {title.replace('`', '')} {{#{page_id(path)}_{anchor}}}"
 
     def change(part):
-        # Pictures lie beside all pages of the site.
+        # Pictures are in the same folder as all pages of the site.
         return HEADING.sub(heading, LINK.sub(target, PICTURE.sub(r"\1\2", part)))
 
     text = outside_code(text, change)
@@ -104,8 +104,8 @@ def for_doxygen(path, known):
 
 
 def header(path):
-    """The header, with the comment that stands before its namespace taken for the file's; a header for
-    C has it at the beginning."""
+    """Returns the header, in which the comment before its namespace documents the file; a header for C
+    has this comment at the beginning."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".h":
         return text.replace("\n\n///", "\n\n/// @file\n///", 1)
@@ -113,7 +113,7 @@ def header(path):
 
 
 def layout(folder):
-    """Doxygen's own layout, with the pages of the site instead of its lists of pages and files."""
+    """Writes Doxygen's layout, with the pages of the site in place of its lists of pages and files."""
     subprocess.run(["doxygen", "-l", folder / "layout.xml"], check=True, stdout=subprocess.DEVNULL)
     text = (folder / "layout.xml").read_text(encoding="utf-8")
     tabs = ['    <tab type="mainpage" visible="yes" title="farcall"/>']
@@ -129,7 +129,7 @@ def layout(folder):
         tabs += section_tabs(section)
     text = re.sub(r"<navindex>.*</navindex>",
                   lambda _: "<navindex>\n" + "\n".join(tabs) + "\n  </navindex>", text, flags=re.S)
-    # What a class or namespace is for comes before the list of its members.
+    # The description of a class or namespace comes before the list of its members.
     whole = '<detaileddescription visible="yes" title=""/>'
     for kind in ("class", "namespace"):
         part = re.search(rf"<{kind}>.*?</{kind}>", text, re.S).group()

@@ -18,19 +18,19 @@ std::string greet(const std::string& whom) {
 }
 
 int main(int argc, char** argv) {
-  // Starts this same program once more per target. There the constructor serves calls and never
-  // returns, so all that follows runs on the host only.
+  // Starts this same program once more per target. In targets the constructor serves calls and
+  // never returns, so the code after it runs on the host only.
   fc::job job{argc, argv};
 
   int wrong = 0;
   for (const fc::node& target : job.targets()) {
-    const std::string answer = fc::sync(target, greet, std::string{"world"});
-    std::printf("%s\n", answer.c_str());
+    const std::string greeting = fc::sync(target, greet, std::string{"world"});
+    std::printf("%s\n", greeting.c_str());
 
     const fc::node_description about = target.description();
     const std::string expected = "hello world, this is node " + std::to_string(about.id) +
                                  ", process " + std::to_string(about.pid);
-    if (answer != expected || about.pid == static_cast<std::uint64_t>(::getpid())) ++wrong;
+    if (greeting != expected || about.pid == static_cast<std::uint64_t>(::getpid())) ++wrong;
   }
   return wrong == 0 && job.size() == job.targets().size() + 1 ? 0 : 1;
 }

@@ -8,7 +8,7 @@
 
 namespace fc = farcall;
 
-// A remote_span is a view of memory on some node. It travels as it is and may be used like a
+// A remote_span is a view of memory on some node. It is sent as it is, and may be used like a
 // std::span on the node that owns the memory.
 double inner_product(fc::remote_span<const double> a, fc::remote_span<const double> b) {
   double sum = 0;
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   y_there.get();
 
   fc::future<double> result = fc::async(target, inner_product, a.span(), b.span());
-  // The target computes; here is time for something else.
+  // The target computes; meanwhile the host can do other work.
   const double expected = std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
 
   const double got = result.get();

@@ -13,12 +13,12 @@ using namespace std::chrono_literals;
 
 double square(double x) { return x * x; }
 
-int slow_answer(int milliseconds) {
+int slow_result(int milliseconds) {
   std::this_thread::sleep_for(milliseconds * 1ms);
   return milliseconds;
 }
 
-// A coroutine: every co_await leaves it until the result is there, without blocking a thread.
+// A coroutine: co_await suspends it until the result has arrived, without blocking a thread.
 fc::future<double> length(fc::node target, double x, double y) {
   const double xx = co_await fc::async(target, square, x);
   const double yy = co_await fc::async(target, square, y);
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   const fc::node target = job.targets().front();
   int right = 0;
 
-  // then: runs once the result is there, and gives a future of its own result.
+  // then: runs once the result has arrived, and returns a future of its own result.
   fc::future<double> chained =
       fc::async(target, square, 3.0).then([](fc::future<double> ready) { return ready.get() + 1; });
   const double ten = chained.get();
@@ -57,8 +57,8 @@ int main(int argc, char** argv) {
 
   // when_any: the slower one stays usable.
   std::vector<fc::future<int>> race;
-  race.push_back(fc::async(job.targets().front(), slow_answer, 300));
-  race.push_back(fc::async(job.targets().back(), slow_answer, 5));
+  race.push_back(fc::async(job.targets().front(), slow_result, 300));
+  race.push_back(fc::async(job.targets().back(), slow_result, 5));
   auto first = fc::when_any(std::move(race)).get();
   std::printf("when_any: number %zu was first\n", first.index);
   right += first.futures[first.index].get() > 0 && first.futures[1 - first.index].get() > 0;

@@ -1,4 +1,4 @@
-// Work of very unequal size on several targets: whoever is done gets the next piece.
+// Work of very unequal size on several targets: the first idle target gets the next piece.
 #include <farcall/farcall.hpp>
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace fc = farcall;
 
-// Longest Collatz chain that starts in [first, last): cheap for small numbers, dear for large ones.
+// Returns the longest Collatz chain that starts in [first, last): cheap for small numbers,
+// expensive for large ones.
 std::uint32_t longest_chain(std::uint64_t first, std::uint64_t last) {
   std::uint32_t longest = 0;
   for (std::uint64_t start = first; start < last; ++start) {

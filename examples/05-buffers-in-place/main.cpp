@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   std::printf("the host sees what the kernel wrote: a[0] = %g, a[%zu] = %g\n", here[0], n - 1,
               here[n - 1]);
 
-  // From one target to the other; the host only asks for it.
+  // From one target to the other; the host only requests the copy.
   fc::copy(a.span(), b.span()).get();
   const double total = fc::sync(second, sum, b.span());
 

@@ -1,4 +1,4 @@
-// What can go wrong on the way, and how it is told.
+// Failures of calls, and how the caller learns of them.
 #include <farcall/farcall.hpp>
 
 #include <chrono>
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   const fc::node victim = job.targets().back();
   int right = 0;
 
-  // A function that throws: the caller gets the type's name and the text.
+  // A function that throws: the caller gets the exception's type and text.
   try {
     fc::sync(target, square_root, -1.0);
   } catch (const fc::remote_error& e) {
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     std::printf("still waiting\n");
   right += patient.get() == 2;
 
-  // A target that dies: its calls fail, now and later, the other targets go on.
+  // A target that dies: its calls fail, now and later; other targets are unaffected.
   try {
     fc::sync(victim, crash);
   } catch (const fc::node_failed& e) {

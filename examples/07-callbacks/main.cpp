@@ -7,7 +7,7 @@
 
 namespace fc = farcall;
 
-// Lives in the host process; targets have a variable of that name too, which stays zero.
+// Counted in the host process; targets have their own variable, which stays zero.
 std::atomic<int> evaluations = 0;
 
 double polynomial(double x) {

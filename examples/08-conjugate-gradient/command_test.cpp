@@ -1,5 +1,5 @@
-// Runs the example as users do and looks at its exit code and at what it prints.
-// The program lies beside this test.
+// Runs the example like users do, and checks its exit code and output. The program is in this
+// test's folder.
 #include <sys/wait.h>
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class conjugate_gradient : public testing::Test {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(out), read(err)};
   }
 
-  /// Exit code 2, nothing on standard output, and this one line on standard error.
+  /// Expects exit code 2, no standard output, and this one line on standard error.
   void expect_refused(const std::string& arguments, const std::string& line) const {
     const outcome got = run(arguments);
     EXPECT_EQ(got.code, 2) << arguments;

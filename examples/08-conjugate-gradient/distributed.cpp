@@ -6,12 +6,10 @@
 #include <stdexcept>
 
 namespace fc = farcall;
-using std::chrono::nanoseconds;
-using std::chrono::steady_clock;
 
 namespace cg {
 
-/// What a kernel needs to know; trivially copyable, so it travels as it is.
+/// Arguments of a kernel; trivially copyable, so they are sent as they are.
 struct kernel_arguments {
   fc::remote_span<const std::uint64_t> row_start;
   fc::remote_span<const std::uint32_t> column;
@@ -20,8 +18,8 @@ struct kernel_arguments {
   fc::remote_span<double> q;
 };
 
-/// Runs on a target, on its own memory; returns how many nanoseconds the arithmetic took there. On
-/// a GPU by a team of threads, which share the rows.
+/// Runs on a target, on its own memory; returns the nanoseconds of its arithmetic. On a GPU a team
+/// of threads shares the rows.
 FARCALL_HOST_DEVICE std::uint64_t multiply_block(const kernel_arguments& a) {
   const auto start = fc::device::now();
   const fc::device::team team = fc::device::this_team();
@@ -44,38 +42,44 @@ distributed_matrix::distributed_matrix(const csr_matrix& matrix,
   const auto ranges = balance_rows(matrix, targets.size());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const row_block rows = extract(matrix, ranges[i]);
-    blocks_.push_back({.target = targets[i],
-                       .rows = rows.rows,
-                       .first_column = rows.first_column,
-                       .row_start = upload(targets[i], rows.row_start),
-                       .column = upload(targets[i], rows.column),
-                       .value = upload(targets[i], rows.value),
-                       .p = targets[i].allocate<double>(rows.columns),
-                       .q = targets[i].allocate<double>(rows.rows.size()),
-                       .kernel = {}});
+    const fc::node& target = targets[i];
+    blocks_.push_back({target,
+                       ranges[i],
+                       rows.first_column,
+                       upload(target, rows.row_start),
+                       upload(target, rows.column),
+                       upload(target, rows.value),
+                       target.allocate<double>(rows.columns),
+                       target.allocate<double>(ranges[i].size()),
+                       {}});
   }
 }
 
 void distributed_matrix::multiply(std::span<const double> p, std::span<double> q) {
-  const auto start = steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   for (block& b : blocks_) {
-    // Only the part of p that these rows touch; the targets served first compute meanwhile.
+    // Put only the part of p that these rows use; targets served before compute meanwhile.
     fc::put_sync(p.subspan(b.first_column, b.p.size()), b.p);
     b.kernel = fc::async(b.target, fc::team_fn<multiply_block>,
-                         kernel_arguments{.row_start = b.row_start.span(),
-                                          .column = b.column.span(),
-                                          .value = b.value.span(),
-                                          .p = b.p.span(),
-                                          .q = b.q.span()});
-    ++times_.offloads;
+                         kernel_arguments{b.row_start.span(), b.column.span(), b.value.span(),
+                                          b.p.span(), b.q.span()});
+    ++offloads_;
   }
-  nanoseconds slowest{};
+  std::chrono::nanoseconds slowest{};
   for (block& b : blocks_) {
-    slowest = std::max(slowest, nanoseconds{b.kernel.get()});
+    slowest = std::max(slowest, std::chrono::nanoseconds{b.kernel.get()});
     fc::get_sync(b.q, q.subspan(b.rows.first, b.rows.size()));
   }
-  times_.kernels += slowest;
-  times_.inside += steady_clock::now() - start;
+  kernels_ += slowest;
+  inside_ += std::chrono::steady_clock::now() - start;
+}
+
+std::vector<std::string> distributed_matrix::descriptions() const {
+  std::vector<std::string> all;
+  for (const block& b : blocks_)
+    all.push_back(join(b.target.id(), ' ', b.target.name(), ": ", b.rows.size(), " rows, ",
+                       b.value.size(), " nonzeros"));
+  return all;
 }
 
 } // namespace cg

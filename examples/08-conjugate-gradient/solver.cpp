@@ -1,138 +1,94 @@
-#include "solver.hpp"
+#include "cg.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 namespace cg {
 namespace {
 
-double dot(std::span<const double> a, std::span<const double> b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    sum += a[i] * b[i];
-  return sum;
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-/// The power of two at or below the largest |a[i]|; 0 if all are zero, infinite or NaN if one
-/// is. Dividing by it is exact.
-double scale_of(std::span<const double> a) {
-  double largest = 0;
-  for (const double v : a) {
-    if (!(std::abs(v) <= largest)) largest = std::abs(v);
-    if (!std::isfinite(v)) break;
-  }
-  return largest == 0 || !std::isfinite(largest) ? largest : std::exp2(std::ilogb(largest));
-}
-
-/// Does not overflow or vanish where the result would not.
-double norm(std::span<const double> a) {
-  const double scale = scale_of(a);
-  if (scale == 0 || !std::isfinite(scale)) return scale;
-  double sum = 0;
-  for (const double v : a)
-    sum += (v / scale) * (v / scale);
-  return scale * std::sqrt(sum);
+/// Adds in a long double, so that squares stay in range.
+long double norm(std::span<const double> a) {
+  return std::sqrt(std::inner_product(a.begin(), a.end(), a.begin(), 0.0L, std::plus<>{},
+                                      [](long double x, long double y) { return x * y; }));
 }
 
 } // namespace
-
-std::string_view to_string(outcome how) noexcept {
-  switch (how) {
-  case outcome::converged:
-    return "converged";
-  case outcome::too_many_iterations:
-    return "too many iterations";
-  case outcome::not_positive_definite:
-    return "not positive definite";
-  case outcome::not_finite:
-    return "not finite";
-  }
-  return "unknown";
-}
 
 solution conjugate_gradient(const product& apply, std::span<const double> b,
                             std::span<const double> diagonal, const solver_options& options,
                             const observer& tell) {
   const std::size_t n = b.size();
-  const bool jacobi = options.precondition == preconditioner::jacobi;
-  solution result;
-  result.x.assign(n, 0.0);
-  const double scale = scale_of(b);
-  if (scale == 0) return result;
-  if (!std::isfinite(scale)) {
-    result.how = outcome::not_finite;
-    return result;
+  solution s{.x = std::vector<double>(n)};
+  const auto ends = [&s](outcome how) {
+    s.how = how;
+    return s;
+  };
+  double largest = 0;
+  for (const double v : b) {
+    if (!std::isfinite(v)) return ends(outcome::not_finite);
+    largest = std::max(largest, std::abs(v));
   }
-  // Solve for b / scale, so that squares of very small or large numbers stay in range.
-  std::vector<double> r(b.begin(), b.end()); // b - A x, and x is zero
-  for (double& v : r)
-    v /= scale;
-  std::vector<double> z(n);
-  std::vector<double> q(n);
+  if (largest == 0) return s;
+  // Solve for b / scale, so that squares of very small or large numbers stay in range. Division by
+  // a power of two is exact.
+  const double scale = std::exp2(std::ilogb(largest));
+  std::vector<double> r(n), z(n), q(n); // r is b - A x, and x is zero
+  for (std::size_t i = 0; i < n; ++i)
+    r[i] = b[i] / scale;
   const auto condition = [&] {
     for (std::size_t i = 0; i < n; ++i)
-      z[i] = jacobi ? r[i] / diagonal[i] : r[i];
+      z[i] = options.precondition == preconditioner::jacobi ? r[i] / diagonal[i] : r[i];
   };
   const double size = std::sqrt(dot(r, r));
-
   condition();
   std::vector<double> p = z;
   double rz = dot(r, z);
-  result.residual = 1;
-  while (result.residual > options.tolerance) {
-    if (result.iterations == options.max_iterations) {
-      result.how = outcome::too_many_iterations;
+  for (s.residual = 1; s.residual > options.tolerance;) {
+    if (s.iterations == options.max_iterations) {
+      s.how = outcome::too_many_iterations;
       break;
     }
     apply(p, q);
-    ++result.iterations;
+    ++s.iterations;
     const double curvature = dot(p, q);
-    if (!std::isfinite(curvature) || !std::isfinite(rz)) {
-      result.how = outcome::not_finite;
-      return result;
-    }
-    if (curvature <= 0) {
-      result.how = outcome::not_positive_definite;
-      return result;
-    }
+    if (!std::isfinite(curvature) || !std::isfinite(rz)) return ends(outcome::not_finite);
+    if (curvature <= 0) return ends(outcome::not_positive_definite);
     const double step = rz / curvature;
     for (std::size_t i = 0; i < n; ++i) {
-      result.x[i] += step * p[i];
+      s.x[i] += step * p[i];
       r[i] -= step * q[i];
     }
-    result.residual = std::sqrt(dot(r, r)) / size;
-    if (!std::isfinite(result.residual)) {
-      result.how = outcome::not_finite;
-      return result;
-    }
-    if (tell) tell(result.iterations, result.residual);
+    s.residual = std::sqrt(dot(r, r)) / size;
+    if (!std::isfinite(s.residual)) return ends(outcome::not_finite);
+    if (tell) tell(s.iterations, s.residual);
     condition();
-    const double next_rz = dot(r, z);
-    const double keep = next_rz / rz;
-    rz = next_rz;
+    const double before = std::exchange(rz, dot(r, z));
     for (std::size_t i = 0; i < n; ++i)
-      p[i] = z[i] + keep * p[i];
+      p[i] = z[i] + rz / before * p[i];
   }
-  for (double& v : result.x)
+  for (double& v : s.x)
     v *= scale;
-  return result;
-}
-
-double true_residual(const csr_matrix& matrix, std::span<const double> x,
-                     std::span<const double> b) {
-  std::vector<double> r(b.size());
-  multiply(matrix, x, r);
-  for (std::size_t i = 0; i < r.size(); ++i)
-    r[i] = b[i] - r[i];
-  const double size = norm(b);
-  return size == 0 ? norm(r) : norm(r) / size;
+  return s;
 }
 
 double relative_difference(std::span<const double> x, std::span<const double> y) {
   std::vector<double> d(x.size());
-  for (std::size_t i = 0; i < d.size(); ++i)
-    d[i] = x[i] - y[i];
-  const double size = norm(y);
-  return size == 0 ? norm(d) : norm(d) / size;
+  std::ranges::transform(x, y, d.begin(), std::minus<>{});
+  const long double size = norm(y);
+  return static_cast<double>(size == 0 ? norm(d) : norm(d) / size);
+}
+
+double true_residual(const csr_matrix& matrix, std::span<const double> x,
+                     std::span<const double> b) {
+  std::vector<double> product(b.size());
+  multiply(matrix, x, product);
+  return relative_difference(product, b);
 }
 
 } // namespace cg

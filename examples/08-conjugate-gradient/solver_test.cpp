@@ -1,4 +1,4 @@
-#include "solver.hpp"
+#include "cg.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(, solver, testing::Values(preconditioner::none, precond
                          });
 
 TEST_P(solver, small_system_by_hand) {
-  // 4x + y = 1, x + 3y = 2 has the answer (1/11, 7/11).
+  // 4x + y = 1, x + 3y = 2 has the solution (1/11, 7/11).
   const auto x =
       solve(dense({{4, 1}, {1, 3}}), {1, 2}, {.tolerance = 1e-14, .precondition = GetParam()});
   EXPECT_EQ(x.how, outcome::converged);
@@ -45,7 +45,7 @@ TEST_P(solver, small_system_by_hand) {
   EXPECT_NEAR(x.x[1], 7.0 / 11, 1e-14);
 }
 
-TEST_P(solver, finds_a_known_answer) {
+TEST_P(solver, finds_a_known_solution) {
   const auto m = poisson(12);
   std::vector<double> wanted(m.rows());
   for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -166,7 +166,7 @@ TEST(jacobi, helps_where_the_diagonal_is_uneven) {
   EXPECT_LT(scaled.iterations * 2, plain.iterations);
 }
 
-TEST(true_residual, of_a_wrong_answer) {
+TEST(true_residual, is_computed_for_a_wrong_solution) {
   const auto m = dense({{2, 0}, {0, 2}});
   EXPECT_EQ(true_residual(m, std::vector<double>{0, 0}, std::vector<double>{3, 4}), 1);
   EXPECT_EQ(true_residual(m, std::vector<double>{1.5, 2}, std::vector<double>{3, 4}), 0);

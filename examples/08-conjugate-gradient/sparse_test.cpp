@@ -1,4 +1,4 @@
-#include "sparse.hpp"
+#include "cg.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 
-/// Rows of the given lengths, all values 1.
+/// Returns a matrix with rows of the given lengths, all values 1.
 csr_matrix with_row_lengths(const std::vector<std::size_t>& lengths) {
   csr_matrix m;
   for (const std::size_t length : lengths) {
@@ -92,7 +92,7 @@ TEST(balance_rows, more_parts_than_rows) {
   EXPECT_THAT(balance_rows(m, 5), ElementsAre(row_range{0, 1}, row_range{1, 2}));
 }
 
-TEST(balance_rows, nothing_to_cut) {
+TEST(balance_rows, is_empty_without_rows_or_parts) {
   EXPECT_TRUE(balance_rows(csr_matrix{}, 3).empty());
   EXPECT_TRUE(balance_rows(with_row_lengths({1}), 0).empty());
 }

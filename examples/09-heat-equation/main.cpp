@@ -1,5 +1,5 @@
 // The heat equation on a ring, by equals: each node has a part of the ring, and in each step sends
-// its first and last value to its neighbours. All nodes run this main(); start it by
+// its first and last value to its neighbours. All nodes run this main(); start it with
 //
 //   farcall run --spmd -n 4 ./example-09-heat-equation
 #include <farcall/farcall.hpp>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t points_per_node = 100;
 constexpr int steps = 500;
 
-/// A value beside this node's part, and of which step it is. A neighbour may be a step ahead.
+/// A value next to this node's part, and its step. A neighbour may be a step ahead.
 struct ghost {
   std::array<double, 2> value{};
   std::array<int, 2> step{-1, -1};
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
     u.swap(next);
   }
 
-  // Heat moves, and none is lost.
+  // The total heat is constant.
   double sum = 0;
   for (const double value : u)
     sum += value;

@@ -10,7 +10,7 @@ enum { N = 1000 };
 
 static void require(int good, const char* what) {
   if (!good) {
-    /* The one line that other libraries of this interface do not have. */
+    /* farcall_veo_last_error() exists only in farcall's libveo. */
     fprintf(stderr, "%s: %s\n", what, farcall_veo_last_error());
     exit(1);
   }

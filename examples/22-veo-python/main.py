@@ -1,7 +1,7 @@
-"""A kernel in C, called from Python by way of py-veo, NEC's binding.
+"""A kernel in C, called from Python with py-veo, NEC's binding.
 
 Needs the packages py-veo, numpy, psutil and future of the Python package index; `./run setup` puts them
-into build/py-veo for the test of this example. py-veo's package brings a libveo of its own, for the card; put farcall's in that place:
+into build/py-veo for the test of this example. py-veo's package contains a libveo for the card; replace it by the one of farcall:
 
     pip install 'numpy<2' psutil future && pip install --no-deps py-veo==1.5.0
     ln -sf /where/farcall/is/lib/libveo.so.1.0.0 .../site-packages/py_veo.libs/libveo-*.so.1.0.0
@@ -27,7 +27,7 @@ process.write_mem(there, values, values.nbytes)
 
 weighted_sum = library.weighted_sum
 weighted_sum.args_type("double *", "long", "double")
-weighted_sum.ret_type("double")  # right only if the library has debug information
+weighted_sum.ret_type("double")  # correct only if the library has debug information
 total = weighted_sum(context, there, len(values), 0.5).wait_result()
 print(total)
 process.free_mem(there)

@@ -1,4 +1,4 @@
-// Thousands of small dense systems: where calls of a GPU's resident workers pay, and where not.
+// Thousands of small dense systems: shows when calls of a GPU's resident workers pay off.
 //
 //   example-30-gpu-batched                                   a device that is emulated by threads
 //   example-30-gpu-batched-cuda --farcall-targets=cuda:0     a GPU
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
       return fc::async(l, fc::grid{.blocks = 1, .threads = 32}, fc::team_fn<batched::solve>,
                        system(i), n);
     };
-    // As where a task needs the result of the one before.
+    // Like a task that needs the previous task's result.
     const auto one_by_one = [&](auto start) {
       return [&, start](std::size_t first) {
         for (std::size_t i = 0; i < first; ++i)

@@ -1,5 +1,5 @@
 /// \file
-/// Systems to solve, and how well they were.
+/// Systems to solve, and the check of their solutions.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace batched {
 
-/// Systems of n equations, one behind the other, as solve.hpp wants them. The same each time.
+/// Systems of n equations, one after the other, in the layout of solve.hpp. Equal in each run.
 struct problem {
   unsigned n;
   std::size_t count;
@@ -24,12 +24,12 @@ struct problem {
       v = number(random);
   }
 
-  /// Elements of one system.
+  /// Returns the elements of one system.
   [[nodiscard]] std::size_t length() const { return std::size_t{n} * (n + 1); }
 };
 
-/// The largest |b - A x| / (|A| |x| + |b|) of all systems, where |v| is the sum of absolute values;
-/// NaN if one is. `solved` is what solve.hpp has made of them.
+/// Returns the largest |b - A x| / (|A| |x| + |b|) of all systems, where |v| is the sum of absolute
+/// values; NaN if one is NaN. `solved` is the result of solve.hpp.
 inline double largest_residual(const problem& p, const std::vector<double>& solved) {
   double largest = 0;
   for (std::size_t s = 0; s < p.systems.size(); s += p.length()) {

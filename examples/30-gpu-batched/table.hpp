@@ -15,7 +15,7 @@ inline void print_head() {
   std::printf("%-8s%-32s%12s%12s   %s\n", "size", "way", "us per task", "tasks/s", "residual");
 }
 
-/// A line for what has taken so long. False when `solved` is not what it should be.
+/// Prints a line with the time of one way. Returns false if `solved` is wrong.
 inline bool print_row(const problem& p, const char* way,
                       std::chrono::duration<double, std::micro> took,
                       const std::vector<double>& solved) {
@@ -29,7 +29,7 @@ inline bool print_row(const problem& p, const char* way,
 template <class Solve>
 bool measure(const problem& p, const farcall::buffer<double>& there, const char* way,
              Solve&& solve) {
-  solve(std::min<std::size_t>(p.count, 16)); // starts what has to be running
+  solve(std::min<std::size_t>(p.count, 16)); // starts workers and loads code before the measurement
   farcall::put_sync(p.systems, there);
   const auto start = std::chrono::steady_clock::now();
   solve(p.count);

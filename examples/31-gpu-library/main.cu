@@ -1,9 +1,9 @@
-// A library for GPUs, here cuBLAS, between calls: it works on a stream of farcall's, and a launch
-// behind it makes a future ready.
+// A library for GPUs, here cuBLAS, between calls: the library works on one of farcall's streams,
+// and a launch after it makes a future ready.
 //
 // Needs nvcc and cuBLAS (package nvidia-cuda-toolkit), NVIDIA's driver (libcuda1), and a GPU.
 //
-//   example-31-gpu-library      exits with status 77 where there is no GPU
+//   example-31-gpu-library      exits with status 77 if there is no GPU
 #include <farcall/gpu/gpu.hpp>
 
 #include <cublas_v2.h>
@@ -40,7 +40,7 @@ int run(int argc, char** argv) {
   const auto there_c = gpu.allocate<double>(a.size());
   fc::put_sync(a, there_a);
 
-  // The stream of this thread's launches on that node; other threads have others.
+  // The stream of this thread's launches on that node; each thread has its own.
   const auto stream = static_cast<cudaStream_t>(fc::device::stream(gpu));
   const auto* const in = reinterpret_cast<const double*>(there_a.span().address());
   auto* const out = reinterpret_cast<double*>(there_c.span().address());
@@ -50,7 +50,7 @@ int run(int argc, char** argv) {
   check(cublasCreate(&blas));
   check(cublasSetStream(blas, stream));
   check(cublasDgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, in, n, in, n, &zero, out, n));
-  // Starts when the product is there, and its future says so.
+  // Starts after the product; the future is ready when it has ended.
   fc::async(gpu, fc::grid{.blocks = 32}, fc::device_fn<keep_positive>, there_c.span()).get();
   fc::get_sync(there_c, c);
   check(cublasDestroy(blas));

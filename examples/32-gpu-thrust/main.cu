@@ -1,9 +1,9 @@
-// Thrust between calls: its algorithms work on buffers, on a stream of farcall's, with temporary
-// memory of farcall's, and a future is ready when the stream has come behind them.
+// Thrust between calls: its algorithms work on buffers, on one of farcall's streams, with temporary
+// memory from farcall; a future becomes ready after them.
 //
 // Needs nvcc and Thrust (package nvidia-cuda-toolkit), NVIDIA's driver (libcuda1), and a GPU.
 //
-//   example-32-gpu-thrust      exits with status 77 where there is no GPU
+//   example-32-gpu-thrust      exits with status 77 if there is no GPU
 #include <farcall/gpu/gpu.hpp>
 
 #include <cuda_runtime_api.h>
@@ -21,8 +21,8 @@
 
 namespace fc = farcall;
 
-/// Temporary memory of thrust's algorithms on one stream. By themselves they would call cudaMalloc
-/// and cudaFree, which may wait until no worker runs.
+/// Temporary memory of Thrust's algorithms on one stream. Their default is cudaMalloc and cudaFree,
+/// which may wait until no resident worker runs.
 class temporary_memory {
  public:
   using value_type = char;
@@ -38,8 +38,8 @@ class temporary_memory {
     }
     return blocks_.emplace_back(gpu_.allocate<char>(size)).start();
   }
-  /// Keeps it for the next algorithm: the one that has used it may still run, but that one comes
-  /// behind it in the stream.
+  /// Keeps the memory for the next algorithm: the previous one may still run, but the stream orders
+  /// the next one after it.
   void deallocate(char* start, std::size_t /*bytes*/) {
     for (block& b : blocks_)
       b.is_free = b.is_free || b.start() == start;
@@ -57,13 +57,13 @@ class temporary_memory {
   std::list<block> blocks_;
 };
 
-/// Sorts the keys, with the values that belong to them, and sums the values up. The future is ready
-/// when all is done; `memory` is used until then.
+/// Sorts the keys together with their values, and sums up the values. The future is ready when all
+/// is done; `memory` is used until then.
 fc::future<void> sort_and_sum(const fc::node& gpu, const fc::buffer<std::uint32_t>& keys,
                               const fc::buffer<std::uint64_t>& values, temporary_memory& memory) {
-  // The stream of this thread's launches on that node; other threads have others.
+  // The stream of this thread's launches on that node; each thread has its own.
   const auto stream = static_cast<cudaStream_t>(fc::device::stream(gpu));
-  // Without "nosync" each algorithm would wait for its end.
+  // Without "nosync" each algorithm would block until its end.
   const auto policy = thrust::cuda::par_nosync(memory).on(stream);
   auto* const k = reinterpret_cast<std::uint32_t*>(keys.span().address());
   auto* const v = reinterpret_cast<std::uint64_t*>(values.span().address());
@@ -79,7 +79,8 @@ int run(int argc, char** argv) {
   std::vector<std::uint32_t> keys(n);
   std::vector<std::uint64_t> values(n);
   for (std::size_t i = 0; i < n; ++i) {
-    keys[i] = static_cast<std::uint32_t>(i * 77'777 % n); // each once, since they share no factor
+    keys[i] = static_cast<std::uint32_t>(i * 77'777 % n); // all different, since the factor and n
+                                                          // have no common divisor
     values[i] = keys[i];
   }
   const auto there_keys = gpu.allocate<std::uint32_t>(n);

@@ -10,7 +10,7 @@
 
 enum { COUNT = 1200 };
 
-/// What the host sends: two views of memory on the target.
+/// Message of the host: two views of memory on the target.
 struct vectors {
   fc_span x;
   fc_span y;
@@ -36,7 +36,7 @@ static void inner_product(fc_reply* reply, const void* bytes, size_t size, void*
   fc_reply_bytes(reply, &sum, sizeof sum);
 }
 
-/// Ends the program with what went wrong.
+/// Ends the program with an error message.
 static void need(fc_status status) {
   if (status == FC_OK) return;
   fprintf(stderr, "%s: %s\n", fc_status_name(status), fc_error_text());

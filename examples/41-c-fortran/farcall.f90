@@ -1,4 +1,4 @@
-! farcall's interface for C, as far as this example needs it.
+! farcall's C interface, as far as this example needs it.
 module farcall
   use iso_c_binding
   implicit none
@@ -50,14 +50,14 @@ module farcall
       character(kind=c_char), intent(in) :: name(*)
     end function fc_named
 
-    integer(c_int) function fc_call(where, function, bytes, length, answer, capacity, answered) &
+    integer(c_int) function fc_call(where, function, bytes, length, result, capacity, result_size) &
         bind(c)
       import
       type(fc_node), value :: where
       integer(c_int64_t), value :: function
-      type(c_ptr), value :: bytes, answer
+      type(c_ptr), value :: bytes, result
       integer(c_size_t), value :: length, capacity
-      integer(c_size_t), intent(out) :: answered
+      integer(c_size_t), intent(out) :: result_size
     end function fc_call
 
     integer(c_int) function fc_reply_bytes(reply, bytes, length) bind(c)
@@ -73,7 +73,7 @@ module farcall
 
 contains
 
-  ! Ends the program with what went wrong, unless nothing did.
+  ! Ends the program with an error message, unless the call succeeded.
   subroutine need(status)
     integer(c_int), intent(in) :: status
     interface

@@ -14,12 +14,12 @@ contains
     type(c_ptr), value :: reply, bytes, user
     integer(c_size_t), value :: length
     real(c_double), pointer :: values(:)
-    real(c_double), target :: answer
+    real(c_double), target :: result
     integer(c_int) :: status
 
     call c_f_pointer(bytes, values, [length / 8])
-    answer = sum(values) / real(size(values), c_double)
-    status = fc_reply_bytes(reply, c_loc(answer), 8_c_size_t)
+    result = sum(values) / real(size(values), c_double)
+    status = fc_reply_bytes(reply, c_loc(result), 8_c_size_t)
     if (status /= fc_ok .or. c_associated(user)) error stop
   end subroutine mean
 end module handlers
@@ -33,8 +33,8 @@ program main
   integer, parameter :: n = 101
   type(c_ptr) :: job
   type(fc_node) :: node
-  real(c_double), target :: values(n), answer
-  integer(c_size_t) :: answered
+  real(c_double), target :: values(n), result
+  integer(c_size_t) :: result_size
   integer(c_int32_t) :: id
   integer :: i
 
@@ -45,11 +45,11 @@ program main
   values = [(real(i, c_double), i = 0, n - 1)]
   do id = 1, fc_job_size(job) - 1
     call need(fc_node_at(job, id, node))
-    answer = 0
+    result = 0
     call need(fc_call(node, fc_named("mean" // c_null_char), c_loc(values), &
-                      int(8 * n, c_size_t), c_loc(answer), 8_c_size_t, answered))
-    print '(a, i0, a, f6.2)', "mean, computed by node ", id, ":", answer
-    if (answered /= 8 .or. abs(answer - 50) > 0) error stop
+                      int(8 * n, c_size_t), c_loc(result), 8_c_size_t, result_size))
+    print '(a, i0, a, f6.2)', "mean, computed by node ", id, ":", result
+    if (result_size /= 8 .or. abs(result - 50) > 0) error stop
   end do
   call fc_job_end(job)
 end program main

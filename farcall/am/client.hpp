@@ -10,37 +10,46 @@
 #include <span>
 #include <vector>
 
+namespace farcall {
+struct call_context;
+} // namespace farcall
+
 namespace farcall::am {
 
 class engine;
+class lane_table;
 
-/// Lanes of one thread, at most one per node. Goes to another thread when its own ends. Where
-/// doorbells have run out, several threads use the same.
+/// Lanes of one thread, at most one per node. When the thread ends, another thread gets its set of
+/// lanes. If all doorbells of this node for calling threads are taken, several threads share a set.
 class thread_lanes {
  public:
-  /// For nodes with numbers below `nodes`.
+  /// Makes a set of lanes to nodes with numbers below `nodes`.
   thread_lanes(std::uint32_t with_doorbell, std::size_t nodes, thread_counters& counts)
       : doorbell(with_doorbell), counters(counts), by_node_(nodes), used_(nodes), lanes_(by_node_) {
   }
 
   std::uint32_t doorbell;
-  std::uint32_t threads = 1; ///< that use it; guarded by the engine
+  std::uint32_t threads = 1; ///< number of threads that use the set; guarded by the engine
   thread_counters& counters;
 
-  /// The lane to `node`; null where there is none. Where the node has none left, another thread's.
+  /// Returns the set's lane to `node`, or null if the set has none. The lane belongs to the sets of
+  /// several threads if `node` had no lane left when this set needed one.
   [[nodiscard]] requester* find(node_id node) const noexcept {
-    // Acquire; partner: the release store in set(), on another thread where several use the same.
+    // Acquire, paired with the release store in set(). If several threads share the set, another
+    // one of them may have called set().
     return node < lanes_.size() ? lanes_[node].load(std::memory_order_acquire) : nullptr;
   }
 
-  /// With the engine's mutex held. The number is that of a node.
+  /// Makes `l` the set's lane to `node`, which must be below the number of nodes given to the
+  /// constructor. Call with the lane table's mutex held.
   void set(node_id node, requester* l) noexcept;
 
-  /// f(lane) for each, in the order of their first use: a job has room for many nodes, of which a
-  /// thread calls few.
+  /// Calls f(lane) for each lane, in the order of first use. Iterates over used_ rather than over
+  /// all nodes, because a job may have many nodes of which a thread calls few.
   template <class F>
   void for_each(F f) const {
-    // Acquire; partner: the release store in set().
+    // Acquire, paired with the release store in set(), so that the entries of used_ below `used`
+    // are visible.
     const std::size_t used = used_count_.load(std::memory_order_acquire);
     for (std::size_t i = 0; i < used; ++i) {
       if (requester* const l = find(used_[i])) f(*l);
@@ -49,43 +58,49 @@ class thread_lanes {
 
  private:
   std::vector<std::atomic<requester*>> by_node_;
-  std::vector<node_id> used_; ///< nodes to which there was a lane: the first used_count_
+  /// Nodes to which this set has, or had, a lane, in the order of first use. Only the first
+  /// used_count_ elements are valid.
+  std::vector<node_id> used_;
   std::atomic<std::size_t> used_count_{0};
-  std::span<std::atomic<requester*>> lanes_; ///< by_node_; its size takes no arithmetic
+  /// View of the vector by_node_. A span is used because its size() is one load, whereas size() of
+  /// a vector computes a difference of pointers.
+  std::span<std::atomic<requester*>> lanes_;
 };
 
-/// What a thread remembers of the engine that it used last; `serial` 0 is none.
+/// The set of lanes that the calling thread used last, and the number of the engine to which the
+/// set belongs. `serial` is 0 if there is none.
 struct cached_lanes {
   std::uint64_t serial = 0;
   thread_lanes* own = nullptr;
 };
 
-/// The calling side of an engine: what code that makes calls, and futures, see of it. Every client
-/// is an engine. Any thread may use it. In a child of a fork all of it throws forked, but for what
-/// is noexcept, which does nothing.
+/// The interface of an engine for code that makes calls, such as futures. Every client is an
+/// engine. Any thread may use it. In a forked child, the functions of a client throw forked, and
+/// its noexcept functions do nothing.
 class client {
  public:
   client(const client&) = delete;
   client& operator=(const client&) = delete;
 
   [[nodiscard]] node_id self() const noexcept { return self_; }
-  /// What the layers below gave the engine.
-  [[nodiscard]] const void* context() const noexcept { return context_; }
+  /// Returns the context that the layer above, which knows the functions, gave to the engine.
+  [[nodiscard]] const call_context* context() const noexcept { return context_; }
 
-  /// This process is a child of the engine's, by a fork.
+  /// True if this process is a forked child of the process that made the engine.
   [[nodiscard]] bool is_forked() const noexcept { return is_forked_; }
-  /// Throws forked there.
+  /// Throws forked if is_forked(). Throws error if this is the client that replaces clients of
+  /// ended jobs.
   void require_own_process() const;
 
-  /// The calling thread's lane to `node`, opened on first use, which may wait for a lane that was
-  /// closed; another thread's where all are taken. Throws error when the node cannot be reached or
-  /// has no lane left, and timeout.
+  /// Returns the calling thread's lane to `node`. The first call opens the lane, which may wait
+  /// until a closed lane is free. If all lanes are taken, returns another thread's lane, which is
+  /// then shared. Throws timeout, and error if the node cannot be reached or has no lane left.
   [[nodiscard]] requester& lane_to(node_id node, time_point deadline = no_deadline) {
     if (requester* const l = find_lane(node); l != nullptr) [[likely]]
       return *l;
     return open_own_lane(node, deadline);
   }
-  /// The same, where it is open; else null.
+  /// Returns the lane that lane_to() would return if it is open already, else null.
   [[nodiscard]] requester* find_lane(node_id node) const noexcept {
     if (cached_.serial == serial_) [[likely]] {
       if (requester* const l = cached_.own->find(node); l != nullptr && !l->is_lost()) [[likely]]
@@ -94,64 +109,68 @@ class client {
     return nullptr;
   }
 
-  /// A lane of its own, served by a worker of its own on the other side. Where the node has none
-  /// left, waits for one that was closed. Throws node_failed, error when all are open, and timeout.
+  /// Opens a lane for the caller alone. At `node`, a separate worker serves the lane, unless
+  /// engine_options::has_one_worker is true. Waits for a closed lane if the node has no lane left.
+  /// Throws node_failed, timeout, and error if all lanes are in use.
   [[nodiscard]] requester& open_lane(node_id node, time_point deadline = no_deadline);
-  /// Gives a lane from open_lane() back; it is closed when its last call has ended.
+  /// Gives back a lane that open_lane() has returned. The lane is closed when its last call has
+  /// ended.
   void retire(requester& l) noexcept;
 
-  /// A block of this node's heap, for arguments that do not fit a record. Throws out_of_memory that
-  /// names this node.
+  /// Allocates a block of this node's heap for arguments that do not fit a record. Throws
+  /// out_of_memory with a text that names this node.
   [[nodiscard]] std::byte* allocate_block(std::uint64_t bytes);
   void release_block(std::byte* block) noexcept;
 
-  /// Names a call that can be stopped, among all that this node makes.
+  /// Returns a new id for a stoppable call, unique among the calls of this node.
   [[nodiscard]] std::uint64_t next_stoppable_id() noexcept {
-    // Relaxed: it is unique, and orders nothing.
+    // Relaxed, because the id only has to be unique and orders no other memory access.
     return next_stoppable_id_.fetch_add(1, std::memory_order_relaxed);
   }
-  /// Has `node` told that the call with that id is stopped. Never waits; a lane's guard may be
-  /// held.
+  /// Sends `node` a request to stop the call with the number `id`. Never waits; the caller may hold
+  /// a lane's guard.
   void stop_call(node_id node, std::uint64_t id) noexcept;
-  /// The same, once such a call has ended: its id will not be used any more.
+  /// Tells `node` that a stopped call has ended, so that `node` can forget the call's id.
   void forget_call(node_id node, std::uint64_t id) noexcept;
 
-  /// Space for a request in a lane that has none: pumps, serves and waits. Called and returns with
-  /// the lane's guard held, but releases it meanwhile. Null when the lane has failed. Throws
-  /// timeout, with the guard released.
+  /// Waits for space for a request in a full lane; while waiting, receives replies and serves
+  /// requests. Is called and returns with the lane's guard held, but releases the guard while it
+  /// waits. Returns null if the lane has failed. Throws timeout, with the guard released.
   [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
 
-  /// What wait() does first, at less cost: spins for the reply to a call, for as long as a short
-  /// one takes. True when it came; false too where the thread has more to do while it waits.
-  [[nodiscard]] bool spin_for_reply(completion& c, reply_count expected) noexcept;
-
-  /// Waits until `c` is ready, serving requests meanwhile. False when the deadline passed.
+  /// Waits until `c` is ready, and serves requests while it waits. Returns false if the deadline
+  /// has passed.
   [[nodiscard]] bool wait(completion& c, time_point deadline = no_deadline);
 
-  /// Waits until the call `c` is ready, and does nothing else: a handler that waits keeps its
-  /// thread to itself, as in a system call that blocks. For calls that are served without the
-  /// caller's help. False when the deadline passed.
+  /// Waits until the call `c` is ready, without serving requests in that time. A waiting handler
+  /// thereby keeps its thread, like in a blocking system call. Suitable only for calls that the
+  /// target can serve without a request to this node. Returns false if the deadline has passed.
   [[nodiscard]] bool wait_alone(pending_call& c, time_point deadline = no_deadline);
 
-  /// Takes replies that are there and runs what waits for them; never blocks. For test().
+  /// Receives the replies that have arrived, and runs their continuations. Never blocks. Used by a
+  /// future's test().
   void poll(completion& c);
 
  protected:
-  client(node_id self, std::uint64_t serial, const void* context) noexcept
+  client(node_id self, std::uint64_t serial, const call_context* context) noexcept
       : self_(self), serial_(serial), context_(context) {}
   ~client() = default;
 
-  // Defined in the library: one for all parts of a program, whatever they hide. A child of a fork
-  // has none for the thread that forked, so that lane_to() need not ask.
+  // Cache of the calling thread's lanes. It is defined in the library, so that all shared objects
+  // of a program use one instance, whatever their symbol visibility. A forked child clears the
+  // cache of the thread that forked, so that lane_to() need not check for a fork.
   static constinit thread_local cached_lanes cached_;
 
   const node_id self_;
   const std::uint64_t serial_;
-  const void* const context_;
-  bool is_forked_ = false; ///< changes in a child, while it has one thread
+  const call_context* const context_;
+  /// True in a forked child. The child sets the flag at the fork, while it has only one thread.
+  bool is_forked_ = false;
   std::atomic<std::uint64_t> next_stoppable_id_{1};
 
  private:
+  friend class lane_table; // uses cached_
+
   [[nodiscard]] requester& open_own_lane(node_id node, time_point deadline);
 };
 

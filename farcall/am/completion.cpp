@@ -11,7 +11,8 @@ constinit doorbell of_no_client;
 } // namespace
 
 void completion::attach(continuation* c) noexcept {
-  // Another thread may run `c`, which lets go of the event, before this one has left the guard.
+  // Retain the event, because another thread may run the continuation `c`, which releases the
+  // event, while this thread still uses the event's guard.
   auto* const event = lane_ == nullptr ? static_cast<local_completion*>(this) : nullptr;
   if (event != nullptr) event->retain();
   guard_->lock();
@@ -34,7 +35,7 @@ bool completion::detach(const continuation* c) noexcept {
 }
 
 void local_completion::bind(client& owner) noexcept {
-  // With the guard, as everything that complete() looks at.
+  // Hold the guard, as for all state that complete() reads.
   guard().lock();
   owner_.store(&owner, std::memory_order_relaxed);
   guard().unlock();
@@ -45,7 +46,8 @@ doorbell& local_completion::doorbell_of_no_client() noexcept { return of_no_clie
 bool local_completion::wait_without_client(time_point deadline) noexcept {
   armed_doorbell wakes{&of_no_client};
   while (!ready() && clock::now() < deadline) {
-    // Inside a continuation: one behind it may be what completes the event.
+    // Run queued continuations before sleeping, because the code that completes the awaited event
+    // may itself be a continuation that is queued on this thread.
     if (has_queued_continuations()) {
       run_queued_continuations();
       continue;
@@ -57,15 +59,17 @@ bool local_completion::wait_without_client(time_point deadline) noexcept {
 }
 
 void local_completion::complete(std::exception_ptr failure) noexcept {
-  // Before the event is ready: a holder may then take the error, and release the event.
+  // Check for a dropped error before the event becomes ready, because afterwards a holder may take
+  // the error and release the event.
   if (failure && references_.load(std::memory_order_relaxed) == 1) note_dropped_error(failure);
   guard().lock();
   failure_ = std::move(failure);
   continuation* then = mark_ready();
   client* const whose = owner();
   guard().unlock();
-  if (live_clients::has(whose)) engine_of(*whose).notify_local();
-  // In any case: who began to wait before the event was bound sleeps there.
+  if (live_clients::has(whose)) engine_of(*whose).waiter().notify();
+  // Notify the doorbell of events without a client, even if the event has a client by now. A thread
+  // that began to wait before bind() set the client sleeps on this doorbell.
   notify_if_armed(of_no_client);
   if (then != nullptr) run_continuation(*then);
   release();

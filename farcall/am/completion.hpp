@@ -14,12 +14,14 @@ namespace farcall::am {
 class client;
 class requester;
 
-/// Replies that a thread expects when it waits for that to one call. Behind the last of several,
-/// it looks for more; behind a single one that would only be to fetch another line.
+/// Tells a waiting thread how many replies to expect in a lane. With `many`, the thread polls for
+/// further replies after it has found one. With `one`, the thread does not, because that poll would
+/// only fetch another cache line.
 enum class reply_count : bool { one, many };
 
-/// Something that becomes ready once: the reply to a call, or a local event. Everything but
-/// ready() happens under `guard`, which is the lane's for calls.
+/// An operation that ends once: a call, which ends with its reply, or a local event. The guard
+/// protects the state of the operation. For a call, it is the lane's guard. Only ready() and
+/// is_replied() read the state without the guard. attach() and detach() lock the guard themselves.
 class completion {
  public:
   completion(client* owner, requester* l, biased_lock& guard) noexcept
@@ -27,31 +29,36 @@ class completion {
   completion(const completion&) = delete;
   completion& operator=(const completion&) = delete;
 
-  /// May be called by any thread at any time while the completion is held.
+  /// True if the completion has ended. Any thread may call ready() while the completion has a
+  /// holder.
   [[nodiscard]] bool ready() const noexcept {
-    // Acquire; partner: the release store in become(). The result is visible afterwards.
+    // Acquire, paired with the release store in become(), so that the result is visible.
     return state_.load(std::memory_order_acquire) >= state::ended;
   }
 
-  /// Ready, and a pending_call whose reply has been read: nothing has gone wrong. One that is not
-  /// may be so, too, if more than that was to do at its end.
+  /// True if the completion is a pending call whose reply was read without an error. May be false
+  /// for such a call if its end needed more work than reading the reply.
   [[nodiscard]] bool is_replied() const noexcept {
-    // Acquire; partner: as in ready().
+    // Acquire, paired with the release store in become(), so that the result is visible.
     return state_.load(std::memory_order_acquire) == state::replied;
   }
 
-  /// What went wrong, or null. Only once ready.
+  /// Returns the error of the completion, or null for success. Valid once the completion is ready.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
 
-  /// Arranges for `c` to run once ready, on the thread that makes it so; here, at once or behind
-  /// those that run already, when it is ready. At most one.
+  /// Registers the continuation `c`, which the thread that makes the completion ready runs. If the
+  /// completion is ready already, the calling thread runs `c`, at once or after its queued
+  /// continuations. A completion has at most one continuation.
   void attach(continuation* c) noexcept;
-  /// Takes it back; false when it has run, or another thread is about to run it.
+  /// Takes the continuation `c` back. Returns false if `c` has run, or another thread is about to
+  /// run it.
   [[nodiscard]] bool detach(const continuation* c) noexcept;
 
-  /// Whose threads make it ready; null for a local event that does not know, or not yet.
+  /// Returns the client whose threads complete this event, or null for a local event that is not
+  /// bound to a client yet.
   [[nodiscard]] client* owner() const noexcept {
-    // Relaxed: it is set for good, before it matters or under the guard.
+    // Relaxed, because the owner is set once, either before other threads know the event, or under
+    // the guard.
     return owner_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] requester* source() const noexcept { return lane_; }
@@ -64,14 +71,15 @@ class completion {
 
   enum class state : std::uint8_t {
     pending,
-    noted, ///< pending, and more is to do at its end than to say that it is ready
+    noted, ///< pending; when the call ends, requester::finish() must be called
     ended,
-    replied, ///< ended by a reply, and nothing more was to do
-    rested,  ///< of a pending call that nobody has taken for a while
+    replied, ///< ended without an error, and without other work than reading the reply
+    idle,    ///< free pending call that has not been used for some time
   };
   void become(state s) noexcept { state_.store(s, std::memory_order_release); }
 
-  /// With the guard held. Returns the continuation to run after it is released, or null.
+  /// Marks the completion as ready. Call with the guard held. Returns the continuation to run after
+  /// the guard is released, or null.
   [[nodiscard]] continuation* mark_ready() noexcept {
     become(state::ended);
     continuation* then = then_;
@@ -80,43 +88,53 @@ class completion {
   }
 
   std::atomic<client*> owner_;
-  requester* lane_; ///< whose replies make it ready; null for local events
+  requester* lane_; ///< lane of the awaited reply; null for local events
   biased_lock* guard_;
   std::atomic<state> state_{state::pending};
-  bool abandoned_ = false; ///< nobody holds it any more; guarded
+  /// True if no code holds the completion any more. The guard protects it.
+  bool abandoned_ = false;
   continuation* then_ = nullptr;
   std::exception_ptr failure_;
 };
 
-/// A local event, completed by code of this process. Shared by whoever holds it and whoever
-/// completes it; starts with these two references. Only release() may destroy it.
+/// Spins for the reply to a call for as long as a short call takes, which costs less than
+/// client::wait(). Returns true if the reply has come. Returns false at once if the thread has
+/// other work that it should do while it waits.
+[[nodiscard]] bool spin_for_reply(completion& c, reply_count expected) noexcept;
+
+/// A local event, completed by code of this process. Starts with two references, one for the holder
+/// and one for the completing side. Only release() may destroy the event.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): release() destroys it
 class local_completion : public completion {
  public:
   explicit local_completion(client* owner) noexcept : completion(owner, nullptr, own_guard_) {}
 
-  /// For an event that learns only later whose threads it depends on.
+  /// Sets the client on whose threads the event depends. Needed if the constructor was called
+  /// without a client.
   void bind(client& owner) noexcept;
 
-  /// Waits without looking for anything: for an event that a thread of the program's completes, in
-  /// a process without a job. False when the deadline passed.
+  /// Waits for an event that another thread of the program completes, in a process without a job.
+  /// Sleeps without polling. Returns false if the deadline has passed.
   [[nodiscard]] bool wait_without_client(time_point deadline) noexcept;
-  /// What threads that wait for events of no client sleep on.
+  /// Returns the doorbell that wakes threads which wait for events without a client.
   [[nodiscard]] static doorbell& doorbell_of_no_client() noexcept;
 
-  /// Gives a thread that waits until `until` a piece of the work to do; false when there is none
-  /// that ends by itself before.
+  /// Does a part of the event's work on the calling thread, which waits for the event until
+  /// `until`. Returns true if a part was done. Returns false if the event has no work that the
+  /// calling thread could end before `until`.
   virtual bool help(time_point /*until*/) noexcept { return false; }
 
-  /// Whoever holds it is about to let go, because it is not ready at a deadline.
+  /// Notes that the holder gives up an event that was not ready at its deadline. Called before the
+  /// holder releases the event.
   virtual void give_up() noexcept {}
 
-  /// Ends the event, once, and gives up the completing side's reference.
+  /// Ends the event and releases the completing side's reference. Call once.
   void complete(std::exception_ptr failure) noexcept;
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
-    // Acquire-release: the last one sees what all others did before letting go.
+    // Acquire-release, so that the thread that releases the last reference sees the writes of all
+    // earlier holders.
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 

@@ -1,7 +1,7 @@
 #include <farcall/am/completion_descriptor.hpp>
 #include <farcall/am/engine.hpp>
+#include <farcall/am/wait_conditions.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/base/signals.hpp>
 
 #include <cerrno>
 #include <cstdint>
@@ -20,22 +20,31 @@ completion_descriptor::completion_descriptor() : fd_(::eventfd(0, EFD_CLOEXEC | 
 }
 
 void completion_descriptor::signal() noexcept {
-  // Acquire-release; partner: clear(), which sees what is ready when it undoes our flag.
+  // Acquire-release, paired with the exchange in clear(). If clear() resets the flag that this
+  // exchange has found set, the thread in clear() sees the completions that are ready now, and its
+  // next poll finds them.
   if (is_signalled_.exchange(true, std::memory_order_acq_rel)) return;
   const std::uint64_t one = 1;
-  // Fails only when it is readable anyway: after 2^64 signals that nobody took.
+  // This write fails only if the descriptor is readable anyway, after 2^64 signals that were not
+  // read.
   [[maybe_unused]] const ssize_t written = ::write(fd_.get(), &one, sizeof one);
 }
 
 void completion_descriptor::clear() noexcept {
-  // The descriptor first. The other way round it could take the write of a signal whose flag stays.
+  // Read the descriptor before resetting the flag. In the other order, read() could consume the
+  // write of a later signal() while the flag stays set, so that no further signal would write.
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t bytes = ::read(fd_.get(), &count, sizeof count);
   if (is_signalled_.exchange(false, std::memory_order_acq_rel)) notify_if_armed(cleared_);
 }
 
-/// Replies to calls of any thread, while the descriptor is not readable; else that it is cleared.
-class engine::descriptor_wait final : public wait_condition {
+namespace {
+
+/// Condition for which the descriptor's thread waits. While the descriptor is unreadable, the
+/// thread waits for a reply to a call of any thread, and then signals. While the descriptor is
+/// readable, the thread waits only for completion_descriptor::clear(), because further signals
+/// would have no effect.
+class descriptor_wait final : public wait_condition {
  public:
   descriptor_wait(engine& e, completion_descriptor& d) noexcept
       : wait_condition(no_deadline), engine_(e), descriptor_(d), replies_(e) {}
@@ -46,11 +55,11 @@ class engine::descriptor_wait final : public wait_condition {
     was_signalled_ = descriptor_.is_signalled();
     if (!was_signalled_) replies_.add_doorbells(to);
   }
-  bool look_again() noexcept override {
-    if (engine_.stopping_.load(std::memory_order_acquire)) return true;
+  bool poll_again() noexcept override {
+    if (engine_.workers().is_stopping()) return true;
     if (was_signalled_) return !descriptor_.is_signalled();
-    const bool is_over = replies_.look_again();
-    if (engine_.has_replies()) {
+    const bool is_over = replies_.poll_again();
+    if (engine_.lanes().has_replies()) {
       descriptor_.signal();
       return true;
     }
@@ -64,36 +73,49 @@ class engine::descriptor_wait final : public wait_condition {
   any_reply replies_;
 };
 
-int engine::wait_fd() {
-  require_own_process();
+} // namespace
+
+int waiter::wait_fd() {
+  owner_.require_own_process();
   const std::lock_guard guard(mutex_);
   if (completion_descriptor* const made = descriptor_.load(std::memory_order_relaxed))
     return made->get();
   auto made = std::make_unique<completion_descriptor>();
-  // What became ready before anybody was to be told counts too.
+  // Signal once, so that the descriptor also reports completions that became ready before this
+  // first call.
   made->signal();
   try {
-    threads_.emplace_back([this, &descriptor = *made] {
-      leave_signals_to_other_threads();
-      descriptor_wait condition(*this, descriptor);
-      while (!stopping_.load(std::memory_order_acquire))
+    workers_.add_thread(library_thread("farcall-worker", [this, &descriptor = *made] {
+      descriptor_wait condition(owner_, descriptor);
+      while (!workers_.is_stopping())
         sleep({&condition}, nullptr);
-    });
+    }));
   } catch (const std::system_error& e) {
     throw_system_error("starting the thread that tells of completions", e.code().value());
   }
-  // Sequentially consistent, with the load; partners: those in stop(). One of the two threads sees
-  // what the other has stored, and wakes the one that sleeps.
+  // Sequentially consistent, like the load in is_stopping() below, and paired with the exchange of
+  // the stop flag and the load of descriptor_ in worker_pool::stop(). This thread sees the stop
+  // flag, or the stopping thread sees the descriptor. At least one of them therefore wakes the
+  // descriptor's thread, which must end.
   completion_descriptor& descriptor = *made.release();
   descriptor_.store(&descriptor, std::memory_order_seq_cst);
-  if (stopping_.load(std::memory_order_seq_cst)) notify(descriptor.cleared());
+  if (workers_.is_stopping()) farcall::notify(descriptor.cleared());
   return descriptor.get();
 }
 
-void engine::signal_completion() noexcept {
+void waiter::wake_descriptor_thread() noexcept {
+  if (completion_descriptor* const d = descriptor_.load(std::memory_order_seq_cst))
+    farcall::notify(d->cleared());
+}
+
+void waiter::after_fork_in_child() noexcept {
+  if (completion_descriptor* const d = descriptor_.load(std::memory_order_relaxed)) d->close();
+}
+
+void waiter::signal_completion() noexcept {
   completion_descriptor* const d = descriptor_.load(std::memory_order_acquire);
-  // Who takes completions in looks at what has become ready, and need not be told.
-  if (d != nullptr && progressing_ != this) d->signal();
+  // A thread in poll_all() needs no signal, because poll_all() receives all replies anyway.
+  if (d != nullptr && polling_ != this) d->signal();
 }
 
 } // namespace farcall::am

@@ -7,11 +7,11 @@
 
 namespace farcall::am {
 
-/// A descriptor for poll() and its like, readable while completions may wait to be taken in
-/// (completion channels of verbs, ucp_worker_get_efd). Any thread may use it.
+/// A file descriptor for poll() and epoll that is readable while completions may be pending, like a
+/// completion channel of verbs or ucp_worker_get_efd(). Any thread may use it.
 class completion_descriptor {
  public:
-  /// Throws error when the process may have no more descriptors.
+  /// Makes the descriptor. Throws error if the process can open no more file descriptors.
   completion_descriptor();
   completion_descriptor(const completion_descriptor&) = delete;
   completion_descriptor& operator=(const completion_descriptor&) = delete;
@@ -19,23 +19,27 @@ class completion_descriptor {
 
   [[nodiscard]] int get() const noexcept { return fd_.get(); }
 
-  /// There is something to take in: makes it readable, unless it is.
+  /// Makes the descriptor readable, unless it is readable already. Called when there may be a
+  /// completion to receive.
   void signal() noexcept;
-  /// Makes it unreadable. Before looking for what there is: whatever comes later signals again.
+  /// Makes the descriptor unreadable. Call before polling for completions, because each later
+  /// completion then signals again.
   void clear() noexcept;
 
-  /// For a child of a fork, which has a copy that would keep it open.
+  /// Closes a forked child's copy of the descriptor, which would keep the descriptor open.
   void close() noexcept { fd_ = {}; }
 
   [[nodiscard]] bool is_signalled() const noexcept {
     return is_signalled_.load(std::memory_order_acquire);
   }
-  /// Notified by clear(), for the thread that then looks for replies again.
+  /// Returns the doorbell that clear() notifies. The descriptor's thread sleeps on it and, once
+  /// notified, polls for replies again.
   [[nodiscard]] doorbell& cleared() noexcept { return cleared_; }
 
  private:
   unique_fd fd_;
-  std::atomic<bool> is_signalled_{false}; ///< so that only the first signal is a system call
+  /// True from a signal until the next clear(). Only the first signal makes a system call.
+  std::atomic<bool> is_signalled_{false};
   doorbell cleared_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 using namespace am;
 
-/// Counts its runs; lies on the stack, so it does not end itself.
+/// Counts its runs. Allocated on the stack, so run() does not destroy it.
 class counting final : public continuation {
  public:
   void run() noexcept override { ++runs; }
@@ -51,21 +51,21 @@ TEST_F(events, keep_what_went_wrong) {
   event_->release();
 }
 
-TEST_F(events, live_until_both_sides_have_let_go) {
+TEST_F(events, live_until_both_sides_have_released_them) {
   event_->complete(nullptr);
   EXPECT_EQ(ended_, 0) << "the holder still reads it";
   event_->release();
   EXPECT_EQ(ended_, 1);
 }
 
-TEST_F(events, may_be_let_go_of_before_they_are_completed) {
+TEST_F(events, may_be_released_before_they_are_completed) {
   event_->release();
   EXPECT_EQ(ended_, 0) << "somebody will complete it";
   event_->complete(nullptr);
   EXPECT_EQ(ended_, 1);
 }
 
-TEST_F(events, live_for_whoever_else_retains_them) {
+TEST_F(events, live_while_another_reference_is_retained) {
   event_->retain();
   event_->complete(nullptr);
   event_->release();
@@ -75,9 +75,9 @@ TEST_F(events, live_for_whoever_else_retains_them) {
 }
 
 TEST(events_and_threads, may_end_while_a_continuation_is_being_attached) {
-  class lets_go final : public continuation {
+  class releases final : public continuation {
    public:
-    explicit lets_go(local_completion& of) : of_(&of) {}
+    explicit releases(local_completion& of) : of_(&of) {}
     void run() noexcept override {
       of_->release();
       delete this;
@@ -90,7 +90,7 @@ TEST(events_and_threads, may_end_while_a_continuation_is_being_attached) {
   for (int round = 1; round <= 300; ++round) {
     auto* const event = new watched_event(ended);
     std::thread completing([&] { event->complete(nullptr); });
-    event->attach(new lets_go(*event));
+    event->attach(new releases(*event));
     completing.join();
     ASSERT_EQ(ended, round);
   }

@@ -1,7 +1,5 @@
 #include <farcall/am/completion_thread.hpp>
-#include <farcall/base/fault_report.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/base/signals.hpp>
 
 #include <string>
 #include <system_error>
@@ -11,41 +9,29 @@ namespace farcall::am {
 
 void completion_thread::take(continuation_list due) noexcept {
   if (due.is_empty()) return;
-  {
-    const std::lock_guard guard(mutex_);
-    if (!thread_.joinable() && !stopping_) {
-      try {
-        thread_ = std::thread([this] { run(); });
-      } catch (const std::system_error& e) {
-        log::warning(std::string("continuations run on a thread of the library's: no other can be "
-                                 "made: ") +
-                     e.what());
-      }
-    }
-    if (thread_.joinable() && !stopping_) {
+  try {
+    (void)thread_.submit([&] {
       due_.append(due);
       has_due_.store(true, std::memory_order_release);
-    }
+    });
+  } catch (const std::system_error& e) {
+    log::warning(std::string("continuations run on another thread of the library, since "
+                             "their own cannot be started: ") +
+                 e.what());
   }
-  something_.notify_one();
   notify_if_armed(*wakes_);
+  // Run the continuations here if take() has left them in the list, because the completion thread
+  // has ended or cannot be started. Otherwise the list is empty.
   run_continuations(due);
 }
 
-void completion_thread::run() noexcept {
-  leave_signals_to_other_threads();
-  const signal_stack for_faults;
-  std::unique_lock guard(mutex_);
-  for (;;) {
-    something_.wait(guard, [this] { return stopping_ || !due_.is_empty(); });
-    if (due_.is_empty()) break;
-    const continuation_list due = take_all();
-    guard.unlock();
-    run_continuations(due);
-    guard.lock();
-  }
-  has_ended_ = true;
-  something_.notify_all();
+time_point completion_thread::run_due(std::unique_lock<std::mutex>& lock) noexcept {
+  const continuation_list due = take_all();
+  if (due.is_empty()) return no_deadline;
+  lock.unlock();
+  run_continuations(due);
+  lock.lock();
+  return service_thread::at_once;
 }
 
 continuation_list completion_thread::take_all() noexcept {
@@ -55,23 +41,8 @@ continuation_list completion_thread::take_all() noexcept {
 
 continuation_list completion_thread::give_due() noexcept {
   if (!has_due()) return {};
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(thread_.mutex());
   return take_all();
-}
-
-bool completion_thread::stop(time_point deadline) noexcept {
-  std::unique_lock guard(mutex_);
-  stopping_ = true;
-  if (!thread_.joinable()) return true;
-  something_.notify_all();
-  if (deadline != no_deadline &&
-      !something_.wait_until(guard, deadline, [this] { return has_ended_; })) {
-    thread_.detach();
-    return false;
-  }
-  guard.unlock();
-  thread_.join();
-  return true;
 }
 
 } // namespace farcall::am

@@ -31,7 +31,9 @@ continuations_elsewhere::~continuations_elsewhere() { elsewhere = nullptr; }
 void queue_continuations(continuation_list& due) noexcept {
   if (due.is_empty()) return;
   if (continuation_sink* const sink = std::exchange(elsewhere, nullptr)) {
-    // One that has been stopped runs them here, and must not be handed them again.
+    // Clear `elsewhere` while the sink takes the continuations. A sink that has been stopped calls
+    // this function again to run the continuations on this thread, and must not get them a second
+    // time.
     sink->take(std::exchange(due, {}));
     elsewhere = sink;
     return;

@@ -4,8 +4,8 @@
 
 namespace farcall::am {
 
-/// Code to run when a completion becomes ready. Runs once, with no lock held; owns itself: run()
-/// must destroy it.
+/// Code to run when a completion becomes ready. A continuation runs once, with no lock held. It
+/// owns itself, so run() must destroy it.
 class continuation {
  public:
   continuation() = default;
@@ -19,7 +19,8 @@ class continuation {
   continuation* next_ = nullptr;
 };
 
-/// Continuations in the order in which their completions became ready. Does not own them.
+/// List of continuations in the order in which their completions became ready. Does not own its
+/// elements.
 class continuation_list {
  public:
   [[nodiscard]] bool is_empty() const noexcept { return first_ == nullptr; }
@@ -35,22 +36,23 @@ class continuation_list {
     last_ = others.last_;
     others.first_ = nullptr;
   }
-  /// The first, taken out; null when there is none.
+  /// Removes and returns the first continuation. Returns null if the list is empty.
   [[nodiscard]] continuation* pop_front() noexcept {
     continuation* const c = first_;
     if (c != nullptr) first_ = c->next_;
     return c;
   }
-  /// Takes `c` out; false when it is not in the list.
+  /// Removes `c` from the list. Returns false if `c` is not in the list.
   bool remove(const continuation& c) noexcept;
 
  private:
   continuation* first_ = nullptr;
-  continuation* last_ = nullptr; ///< if there is a first
+  /// Last continuation of the list; valid only if first_ is not null.
+  continuation* last_ = nullptr;
 };
 
-/// Where the continuations of a thread go that must not run the user's code, because others depend
-/// on it.
+/// Receiver of the continuations of a thread that must not run the user's code, because other
+/// threads depend on that thread.
 class continuation_sink {
  public:
   virtual void take(continuation_list due) noexcept = 0;
@@ -59,7 +61,8 @@ class continuation_sink {
   ~continuation_sink() = default;
 };
 
-/// For the time of its life, continuations that would run on the calling thread go to `sink`.
+/// While this object exists, continuations that would run on the calling thread are given to `sink`
+/// instead.
 class continuations_elsewhere {
  public:
   explicit continuations_elsewhere(continuation_sink& sink) noexcept;
@@ -68,12 +71,15 @@ class continuations_elsewhere {
   ~continuations_elsewhere();
 };
 
-/// Queues `due` on the calling thread, which then runs what is queued.
+/// Appends the continuations `due` to the calling thread's queue without running them. If a
+/// continuations_elsewhere object exists on this thread, gives them to its continuation_sink
+/// instead. Afterwards `due` is empty.
 void queue_continuations(continuation_list& due) noexcept;
 
-/// Queues `due` on the calling thread, and runs what is queued there, in order, unless one of them
-/// is running already further down on this stack: then they come when that one has returned. So
-/// continuations that complete others take no more stack the more of them there are.
+/// Queues `due` like queue_continuations() and runs the calling thread's queue in order. If a
+/// continuation is running further down on the same stack, returns at once, and the queue runs
+/// after that continuation has returned. A chain of continuations that complete each other thereby
+/// takes constant stack space.
 void run_continuations(continuation_list due) noexcept;
 inline void run_continuation(continuation& c) noexcept {
   continuation_list due;
@@ -81,12 +87,14 @@ inline void run_continuation(continuation& c) noexcept {
   run_continuations(due);
 }
 
-/// For a thread that waits inside a continuation, which those behind it must not wait for.
+/// True if continuations are queued on the calling thread. A thread that waits inside a
+/// continuation uses it, because the wait must not delay the queued continuations.
 [[nodiscard]] bool has_queued_continuations() noexcept;
-/// Runs what is queued on the calling thread, on this very stack.
+/// Runs the continuations in the calling thread's queue on the current stack.
 void run_queued_continuations() noexcept;
 
-/// Takes a continuation that is queued on the calling thread back; false when it is not.
+/// Removes a continuation from the calling thread's queue. Returns false if the queue does not
+/// contain it.
 [[nodiscard]] bool take_back(const continuation& c) noexcept;
 
 } // namespace farcall::am

@@ -15,7 +15,7 @@ namespace {
 
 using namespace am;
 
-/// Runs once and ends itself.
+/// Runs once and destroys itself.
 class task final : public continuation {
  public:
   explicit task(std::function<void()> what) : what_(std::move(what)) {}
@@ -45,7 +45,7 @@ TEST(continuations, run_in_order) {
   EXPECT_EQ(order, (std::vector{1, 2, 3}));
 }
 
-TEST(continuations, run_behind_the_one_that_makes_them_due) {
+TEST(continuations, run_after_the_continuation_that_queued_them) {
   std::vector<int> order;
   run_continuations(list_of({[&] {
                                run_continuations(list_of({[&] { order.push_back(3); }}));
@@ -56,7 +56,7 @@ TEST(continuations, run_behind_the_one_that_makes_them_due) {
   EXPECT_FALSE(has_queued_continuations());
 }
 
-TEST(continuations, take_no_stack_for_each_that_makes_the_next_due) {
+TEST(continuations, chains_take_constant_stack) {
   constexpr int rounds = 1'000'000;
   int ran = 0;
   std::function<void()> next = [&] {
@@ -121,7 +121,7 @@ TEST(continuations, run_elsewhere_for_threads_that_others_depend_on) {
   EXPECT_NE(ran_on.load(), std::thread::id());
 }
 
-TEST(continuations, run_at_once_where_no_thread_is_left_for_them) {
+TEST(continuations, run_at_once_without_a_completion_thread) {
   doorbell wakes;
   completion_thread elsewhere(wakes);
   elsewhere.stop();

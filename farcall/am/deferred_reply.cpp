@@ -12,8 +12,8 @@ namespace farcall::am {
 deferred_reply::deferred_reply(counted_ptr<reply_port> port, node_id source, std::uint32_t slot,
                                counted_ptr<stop_state> call) noexcept
     : port_(std::move(port)), call_(std::move(call)), source_(source), slot_(slot) {
-  // Relaxed: on the thread of a worker, which asks for it at the end of this turn, or has another
-  // ask.
+  // Relaxed, because the next reader of `pending` is this thread, at the end of its batch, or a
+  // thread that this thread notifies.
   port_->pending.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -37,7 +37,7 @@ deferred_reply::~deferred_reply() { drop(); }
 void deferred_reply::drop() noexcept {
   if (!is_pending_ || reply_catcher::takes(*this)) return;
   send([](request_context& request) {
-    request.reply_error("farcall::error", "the handler has let go of its reply without giving one");
+    request.reply_error("farcall::error", "the handler has dropped its reply without giving it");
   });
 }
 
@@ -53,9 +53,10 @@ request_context deferred_reply::context() const noexcept {
 void deferred_reply::end(request_context& request) const noexcept {
   responder& lane = *port_->lane;
   if (!request.replied_ && request.wants_reply()) lane.reply_nothing(request);
-  // Release; partner: the acquire load in responder::defers().
+  // Release, paired with the acquire load in responder::defers(), so that the worker sees that the
+  // reply was sent.
   port_->pending.fetch_sub(1, std::memory_order_release);
-  lane.engine_->deferred_reply_was_sent(lane.blocked());
+  lane.engine_->workers().deferred_reply_was_sent(lane.blocked());
 }
 
 void deferred_reply::end_call() noexcept {
@@ -80,7 +81,8 @@ bool reply_catcher::takes(deferred_reply& destroyed) noexcept {
 deferred_reply request_context::defer() {
   counted_ptr<reply_port> port = lane_->share_replies();
   replied_ = true;
-  // Only a handler asks, on its stack.
+  // The stop state of the handler that is running, because defer() is called on that handler's
+  // stack.
   counted_ptr<stop_state> call(this_stack.stop);
   if (call) call->defer();
   return {std::move(port), source_, slot_, std::move(call)};

@@ -12,15 +12,16 @@ namespace farcall::am {
 
 class stop_state;
 
-/// Through which replies find their lane, as long as there is one, whichever thread gives them.
+/// Connects deferred replies with their lane as long as the lane exists. Any thread may give such a
+/// reply.
 struct reply_port : counted {
-  std::mutex mutex; ///< one reply at a time
+  std::mutex mutex; ///< held while one thread gives a reply
   responder* lane = nullptr;
-  std::atomic<std::uint32_t> pending{0}; ///< replies that are to come
+  std::atomic<std::uint32_t> pending{0}; ///< number of deferred replies that were not given yet
 };
 
-/// The reply to a request whose handler returns, or has returned, without it. Used by one thread at
-/// a time, which need not be the one that ran the handler. When it goes without a reply, the caller
+/// The reply to a request whose handler returns before the reply is given. Used by one thread at a
+/// time, which need not be the handler's thread. If it is destroyed without a reply, the caller
 /// gets an error.
 class deferred_reply {
  public:
@@ -30,13 +31,13 @@ class deferred_reply {
   deferred_reply& operator=(const deferred_reply&) = delete;
   ~deferred_reply();
 
-  /// False once the reply was sent.
+  /// True until the reply was sent.
   [[nodiscard]] bool is_pending() const noexcept { return is_pending_; }
   [[nodiscard]] bool wants_reply() const noexcept { return slot_ != no_slot; }
   [[nodiscard]] node_id source() const noexcept { return source_; }
 
-  /// Calls `give` with a request_context through which it replies; not when nobody can read the
-  /// reply any more. Once. `give` must not wait, nor throw.
+  /// Calls `give` once with a request_context, through which `give` replies. Does not call `give`
+  /// if the lane no longer exists. `give` must neither wait nor throw. Call send() once.
   template <class Give>
   void send(const Give& give) noexcept {
     is_pending_ = false;
@@ -57,21 +58,22 @@ class deferred_reply {
   deferred_reply(counted_ptr<reply_port> port, node_id source, std::uint32_t slot,
                  counted_ptr<stop_state> call) noexcept;
 
-  // With the port's mutex.
+  // Returns a request_context for the reply. Call with the port's mutex held.
   [[nodiscard]] request_context context() const noexcept;
   void end(request_context& request) const noexcept;
   void drop() noexcept;
   void end_call() noexcept;
 
   counted_ptr<reply_port> port_;
-  counted_ptr<stop_state> call_; ///< null for one that cannot be stopped
+  counted_ptr<stop_state> call_; ///< stop state of the call; null if the call cannot be stopped
   node_id source_;
   std::uint32_t slot_;
   bool is_pending_ = true;
 };
 
-/// For the stack that runs a handler that has its reply: an exception that ends the handler
-/// destroys the reply before anybody has caught it, and the caller shall get the exception.
+/// Catches the deferred reply of a handler that ends by an exception. Stack unwinding destroys the
+/// reply before the exception is caught, but the caller must get the exception as its reply. Lives
+/// on the stack that runs the handler.
 class reply_catcher {
  public:
   explicit reply_catcher(const deferred_reply& of) noexcept;
@@ -79,13 +81,14 @@ class reply_catcher {
   reply_catcher& operator=(const reply_catcher&) = delete;
   ~reply_catcher();
 
-  /// What an exception has destroyed, if that was the handler's reply.
+  /// Returns the handler's deferred reply if an exception has destroyed it, else an empty optional.
   [[nodiscard]] std::optional<deferred_reply>& caught() noexcept { return caught_; }
 
  private:
   friend class deferred_reply;
-  /// Of the stack that calls: takes the reply when it is the handler's, and an exception is under
-  /// way.
+  /// Keeps the deferred reply `destroyed`, which is being destroyed before it was given, if an
+  /// exception is being thrown and the reply belongs to the innermost handler on this stack. In
+  /// that case, moves the reply to the handler's catcher and returns true. Otherwise returns false.
   [[nodiscard]] static bool takes(deferred_reply& destroyed) noexcept;
 
   const reply_port* const port_;

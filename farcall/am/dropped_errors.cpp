@@ -9,9 +9,11 @@ namespace farcall::am {
 namespace {
 
 std::atomic<std::uint64_t> count{0};
-std::atomic<std::uint64_t> logged{0}; ///< of `count`
+/// Number of dropped errors that log lines have reported so far.
+std::atomic<std::uint64_t> logged{0};
 
-/// Text of an error that counts; empty for others.
+/// Returns the text of an error that counts if its future is dropped. Returns an empty string for
+/// errors that do not count: failed nodes, expired deadlines, stopped calls and forks.
 std::string text_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -41,7 +43,7 @@ void note_dropped_error(const std::exception_ptr& failure) noexcept {
     log::warning("a future was dropped with an error that get() would have thrown: " + text +
                  "; more such errors are counted, and their number is logged when the job ends");
   } catch (const std::exception&) {
-    // There is no memory for a line.
+    // If there is no memory for the log line, the error is not logged.
   }
 }
 
@@ -54,7 +56,7 @@ void log_dropped_errors() noexcept {
   try {
     log::warning(std::to_string(all - before) + " more futures were dropped with an error");
   } catch (const std::exception&) {
-    // As above.
+    // If there is no memory for the log line, the number is not logged.
   }
 }
 

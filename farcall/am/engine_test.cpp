@@ -47,12 +47,12 @@ void reply_word(request_context& request, std::uint64_t v) {
   request.commit_reply(to, sizeof v);
 }
 
-void increment(request_context& request, const void* /*context*/) noexcept {
+void increment(request_context& request) noexcept {
   ++runs;
   reply_word(request, argument_of(request) + 1);
 }
 
-void hold(request_context& request, const void* /*context*/) noexcept {
+void hold(request_context& request) noexcept {
   const std::uint64_t v = argument_of(request);
   request.release();
   while (!gate_is_open)
@@ -60,37 +60,38 @@ void hold(request_context& request, const void* /*context*/) noexcept {
   reply_word(request, v);
 }
 
-void stay_silent(request_context& request, const void* /*context*/) noexcept {
+void stay_silent(request_context& request) noexcept {
   ++runs;
   (void)request;
 }
 
-void nap(request_context& request, const void* /*context*/) noexcept {
+void nap(request_context& request) noexcept {
   std::this_thread::sleep_for(milliseconds(50));
   reply_word(request, static_cast<std::uint64_t>(++runs));
 }
 
-void fail_here(request_context& request, const void* /*context*/) noexcept {
+void fail_here(request_context& request) noexcept {
   request.reply_error("some_type", "some text");
-  request.reply_error("another", "answers count once");
+  request.reply_error("another", "replies count once");
 }
 
-void context_of(request_context& request, const void* context) noexcept {
-  reply_word(request, *static_cast<const std::uint64_t*>(context));
+void context_of(request_context& request) noexcept {
+  reply_word(request, reinterpret_cast<std::uintptr_t>(request.context()));
 }
 
-void thread_of(request_context& request, const void* /*context*/) noexcept {
+void thread_of(request_context& request) noexcept {
   reply_word(request, static_cast<std::uint64_t>(::gettid()));
 }
 
-void size_of(request_context& request, const void* /*context*/) noexcept {
+void size_of(request_context& request) noexcept {
   const std::uint64_t v = request.bytes();
   request.release();
   request.release();
   reply_word(request, v);
 }
 
-const std::uint64_t some_context = 4711;
+const int layer_above = 0;
+const auto* const some_context = reinterpret_cast<const call_context*>(&layer_above);
 
 enum key : handler_key {
   increment_key = first_user_key,
@@ -105,10 +106,9 @@ enum key : handler_key {
   end_of_keys,
 };
 
-std::vector<handler> handlers() {
-  return {{&increment, nullptr}, {&hold, nullptr},      {&stay_silent, nullptr},
-          {&nap, nullptr},       {&fail_here, nullptr}, {&context_of, &some_context},
-          {&thread_of, nullptr}, {&size_of, nullptr},   {nullptr, nullptr}};
+std::vector<handler_function> handlers() {
+  return {&increment,  &hold,      &stay_silent, &nap,   &fail_here,
+          &context_of, &thread_of, &size_of,     nullptr};
 }
 
 // ---- the calling side ---------------------------------------------------------------------------
@@ -141,10 +141,10 @@ class continue_with final : public continuation {
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class engines : public ::testing::Test {
  protected:
-  engines() : engine_(handlers()) {
+  engines() : engine_(handlers(), 1, some_context) {
     gate_is_open = false;
     runs = 0;
-    engine_->start_workers(0);
+    engine_->workers().start(0);
   }
   ~engines() override { gate_is_open = true; }
 
@@ -191,7 +191,7 @@ class engines : public ::testing::Test {
 
 TEST_F(engines, run_handlers) {
   EXPECT_EQ(result(call(increment_key, 41)), 42U);
-  EXPECT_EQ(result(call(context_key, 0)), some_context);
+  EXPECT_EQ(result(call(context_key, 0)), reinterpret_cast<std::uintptr_t>(some_context));
   EXPECT_EQ(result(call(size_key, 0)), 8U);
   EXPECT_EQ(runs, 1);
 }
@@ -201,7 +201,7 @@ TEST_F(engines, keys_that_no_handler_has) {
        {handler_key{fence_key + 1}, handler_key{first_user_key - 1}, handler_key{null_key},
         handler_key{end_of_keys}, handler_key{end_of_keys + 1}, handler_key{1} << 31, UINT32_MAX}) {
     EXPECT_THROW((void)result(call(k, 1)), unknown_function) << k;
-    EXPECT_EQ(engine_->find_handler(k), nullptr) << k;
+    EXPECT_EQ(engine_->handlers().find(k), nullptr) << k;
   }
   EXPECT_THAT(failure_text(call(UINT32_MAX, 1)), HasSubstr("no such function"));
   EXPECT_EQ(result(call(increment_key, 1)), 2U) << "the lane does not work any more";
@@ -237,7 +237,7 @@ TEST_F(engines, errors_of_handlers) {
 }
 
 TEST_F(engines, long_calls_with_impossible_bodies) {
-  // A body of 8 bytes is no address and size.
+  // A body of 8 bytes is too short for an address and a size.
   EXPECT_THROW(
       (void)result(call(engine_->lane_to(0), size_key, 1, record_kind::request_rendezvous)),
       remote_error);
@@ -306,7 +306,7 @@ TEST_F(engines, poll_does_not_wait) {
   EXPECT_EQ(result(slot), 5U);
 }
 
-TEST_F(engines, room_in_a_full_lane_until_a_deadline) {
+TEST_F(engines, wait_for_space_until_a_deadline) {
   pending_call& holding = call(hold_key, 1);
   requester& l = engine_->lane_to(0);
   std::vector<pending_call*> slots;
@@ -319,7 +319,7 @@ TEST_F(engines, room_in_a_full_lane_until_a_deadline) {
     l.commit_request(to, 100, size_key, slots.back());
   }
   EXPECT_THROW((void)engine_->wait_for_space(l, 100, soon()), timeout);
-  // The guard was released: others get it.
+  // The guard was released, so that other threads can lock it.
   std::thread([&] {
     l.guard().lock();
     l.guard().unlock();
@@ -337,7 +337,7 @@ TEST_F(engines, room_in_a_full_lane_until_a_deadline) {
     EXPECT_EQ(result(*slot), 100U);
 }
 
-TEST_F(engines, no_room_in_a_lane_that_fails_meanwhile) {
+TEST_F(engines, wait_for_space_ends_when_the_lane_fails) {
   (void)call(hold_key, 1);
   requester& l = engine_->lane_to(0);
   std::thread failing;
@@ -346,7 +346,7 @@ TEST_F(engines, no_room_in_a_lane_that_fails_meanwhile) {
     l.commit_request(to, 100, silent_key, nullptr);
   failing = std::thread([&] {
     std::this_thread::sleep_for(milliseconds(20));
-    engine_->fail(0, "gone while a caller waits for room");
+    engine_->fail(0, "gone while a caller waits for space");
   });
   EXPECT_EQ(engine_->wait_for_space(l, 100, in_good_time()), nullptr);
   EXPECT_TRUE(l.failure());
@@ -400,7 +400,7 @@ TEST_F(engines, continuations_can_be_detached) {
   EXPECT_EQ(ran, 0);
 }
 
-TEST_F(engines, local_events_wake_who_waits) {
+TEST_F(engines, local_events_wake_waiting_threads) {
   auto* event = new local_completion(&*engine_);
   EXPECT_FALSE(event->ready());
   EXPECT_FALSE(engine_->wait(*event, soon()));
@@ -471,8 +471,8 @@ TEST_F(engines, waiting_for_a_local_event_takes_replies_in) {
   EXPECT_EQ(result(slot), 5U);
 }
 
-TEST_F(engines, waiting_for_a_local_event_that_a_thread_of_a_new_lane_ends) {
-  // The lane whose reply matters is opened by another thread after this one has fallen asleep.
+TEST_F(engines, local_events_may_depend_on_a_new_lane) {
+  // Another thread opens the lane of the awaited reply after this one has fallen asleep.
   auto* event = new local_completion(&*engine_);
   std::thread calling([&] {
     std::this_thread::sleep_for(milliseconds(30));
@@ -568,7 +568,7 @@ TEST_F(engines, failure_ends_what_is_pending) {
   });
   EXPECT_TRUE(engine_->wait(*slots[0], in_good_time()));
   failing.join();
-  // On a thread of its own.
+  // Continuations run on the completion thread.
   while (ran == 0)
     std::this_thread::yield();
   EXPECT_EQ(ran, 1);
@@ -585,7 +585,7 @@ TEST_F(engines, failure_ends_what_is_pending) {
   EXPECT_EQ(l.taken(), 0U);
   EXPECT_TRUE(engine_->has_failed(0));
   EXPECT_THROW(std::rethrow_exception(engine_->failure_of(0)), node_failed);
-  // From now on everything fails at once.
+  // From now on, all calls to the node fail at once.
   EXPECT_THROW((void)result(call(increment_key, 1)), node_failed);
   EXPECT_THROW((void)engine_->open_lane(0), node_failed);
   gate_is_open = true;
@@ -602,7 +602,7 @@ TEST_F(engines, replies_that_came_before_the_failure_count) {
 TEST(engine_lives, shut_down_ends_what_is_pending) {
   gate_is_open = true;
   lone_engine e(handlers());
-  // No worker runs: nothing will ever be replied.
+  // Without a worker, the calls get no reply.
   requester& l = e->lane_to(0);
   l.guard().lock();
   pending_call& slot = l.take_call(&read_word);

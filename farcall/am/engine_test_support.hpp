@@ -13,21 +13,23 @@
 
 namespace farcall::test {
 
-/// An engine of one node that calls itself, without a job around it.
+/// An engine of one node that calls itself, without a job.
 class lone_engine {
  public:
-  explicit lone_engine(std::vector<am::handler> handlers, std::uint32_t workers = 1)
+  explicit lone_engine(std::vector<am::handler_function> handlers, std::uint32_t workers = 1,
+                       const call_context* context = nullptr)
       : doorbells_(std::make_unique<doorbell[]>(doorbell_count)),
         transport_(self::make({0, ring_bytes, {doorbells_.get(), doorbell_count}})) {
     am::engine_options o;
     o.workers = workers;
     o.handlers = std::move(handlers);
+    o.context = context;
     o.doorbells = {doorbells_.get(), doorbell_count};
     o.heap = std::make_shared<shared_heap>(segment::create("lone-engine", std::size_t{64} << 20),
                                            segment{});
     engine_ = std::make_shared<am::engine>(std::move(o));
-    engine_->set_route(0, *transport_, workers);
-    engine_->listen(*transport_);
+    engine_->peers().set_route(0, *transport_, workers);
+    engine_->acceptor().listen(*transport_);
   }
   lone_engine(const lone_engine&) = delete;
   lone_engine& operator=(const lone_engine&) = delete;

@@ -7,8 +7,9 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-// Sanitizers have to know the stack that a thread is on. A program may be compiled with one
-// although the library was not, so the references are weak, and null without a sanitizer's runtime.
+// Sanitizers must know on which stack a thread runs. A program may be compiled with a sanitizer
+// although the library was not, so these references are weak. Without a sanitizer's runtime they
+// are null.
 extern "C" {
 [[gnu::weak]] void start_switch(void** fake_stack, const void* bottom, std::size_t bytes) noexcept
     asm("__sanitizer_start_switch_fiber");
@@ -22,12 +23,13 @@ extern "C" {
     asm("__tsan_switch_to_fiber");
 }
 
-// __cxa_get_globals() of the Itanium C++ ABI. libc++abi has it, but in none of its headers.
+// Reference to __cxa_get_globals() of the Itanium C++ ABI, which libc++abi declares in no public
+// header.
 extern "C" void* exception_globals() noexcept asm("__cxa_get_globals");
 
-// The switch itself: saves what a called function must preserve on the stack that is left, and
-// takes it from the one that is entered. ucontext's swapcontext() does this too, with two system
-// calls for signal masks, which all stacks of a thread have in common here.
+// Switches stacks: pushes the callee-saved registers on the stack that is left, and pops them from
+// the stack that is entered. ucontext's swapcontext() would also make two system calls for the
+// signal mask, which is the same for all stacks of a thread.
 //
 // farcall_switch_stack(void** left_top, void* entered_top)
 extern "C" void farcall_switch_stack(void** left_top, void* entered_top) noexcept;
@@ -171,7 +173,8 @@ farcall_switch_stack:
 #define FARCALL_SWITCH_BY_SYSTEM
 #endif
 #include <ucontext.h>
-// Other processors pay for the system calls. What is saved lies on the stack that is left.
+// Processors without an assembly version use swapcontext() and pay for its system calls. The
+// context is saved on the stack that is left.
 extern "C" void farcall_switch_stack(void** left_top, void* entered_top) noexcept {
   ucontext_t left;
   *left_top = &left;
@@ -182,9 +185,11 @@ extern "C" void farcall_switch_stack(void** left_top, void* entered_top) noexcep
 namespace farcall::am {
 namespace {
 
-constexpr std::size_t guard_bytes = 65'536; ///< a multiple of every page size
+/// Size of the guard page: a multiple of every page size.
+constexpr std::size_t guard_bytes = 65'536;
 
-/// As large as the stacks of new threads: a handler may run on either.
+/// Returns the stack size of new threads, which fibers get, too, because a handler may run on
+/// either stack.
 std::size_t stack_bytes() noexcept {
   static const std::size_t bytes = [] {
     std::size_t found = std::size_t{8} << 20;
@@ -202,7 +207,8 @@ std::size_t stack_bytes() noexcept {
 #if defined(FARCALL_SWITCH_BY_SYSTEM)
 #elif defined(__x86_64__)
 constexpr std::size_t return_word = 7;
-/// The address is entered with the stack aligned to 16, less 8.
+/// Number of words on the stack of a new fiber. The entry function expects the stack as it is after
+/// a call instruction, with a stack pointer that is 8 less than a multiple of 16.
 constexpr std::size_t frame_words = 9;
 #elif defined(__aarch64__)
 constexpr std::size_t return_word = 11;
@@ -212,13 +218,15 @@ constexpr std::size_t return_word = 0;
 constexpr std::size_t frame_words = 26;
 #endif
 
-/// The fiber that is to begin: there is no register to pass it in.
+/// The fiber that is about to begin. A variable passes the fiber to the entry function, because no
+/// register is free for this.
 constinit thread_local fiber* starting = nullptr;
 
 } // namespace
 
 struct fiber::transfer {
-  /// What a fiber runs for as long as it exists.
+  /// Entry function of a fiber. Runs the functions that run() gives to the fiber, one after the
+  /// other, for as long as the fiber exists.
   [[noreturn]] static void begin() noexcept {
     fiber& self = *starting;
     arrived(self);
@@ -237,7 +245,7 @@ struct fiber::transfer {
     own = current;
   }
 
-  /// Just after a switch to the fiber.
+  /// Finishes a stack switch; the first step on the entered fiber.
   static void arrived(fiber& f) noexcept {
     if (finish_switch != nullptr) finish_switch(f.fake_stack_, &f.caller_stack_, &f.caller_bytes_);
   }
@@ -263,7 +271,8 @@ fiber::fiber() : bytes_(stack_bytes()) {
   auto* const top = reinterpret_cast<std::uintptr_t*>(stack_ + bytes_) - frame_words;
   top[return_word] = reinterpret_cast<std::uintptr_t>(&transfer::begin);
 #if defined(__x86_64__)
-  // The modes of floating point arithmetic are those of the thread that makes the fiber.
+  // Save the floating-point modes of the current thread, because a fiber inherits the modes of the
+  // thread that makes it.
   asm volatile("stmxcsr %0\n\tfnstcw %1"
                : "=m"(*reinterpret_cast<std::uint32_t*>(top)),
                  "=m"(*(reinterpret_cast<std::uint32_t*>(top) + 1)));

@@ -11,10 +11,12 @@
 namespace farcall::am {
 namespace {
 
-/// Idle stacks that a thread keeps. More would only hold memory.
-constexpr std::size_t most_idle = 16;
+/// Maximum number of unused fibers that a thread keeps for later handlers; more would only hold
+/// memory.
+constexpr std::size_t max_idle = 16;
 
-/// Suspended fibers of each kind that are asked in one go.
+/// Number of fibers that resume_ready() polls in each of two groups: the fibers that were suspended
+/// last, and all suspended fibers in turn.
 constexpr std::size_t asked_at_once = 8;
 
 std::atomic<unsigned> suspended_in_process{0};
@@ -35,13 +37,14 @@ fiber_scheduler* fiber_scheduler::mine() noexcept { return of_this_thread; }
 void fiber_scheduler::leave_thread() noexcept { of_this_thread = nullptr; }
 
 std::unique_ptr<fiber> fiber_scheduler::take_fiber() noexcept {
-  // Relaxed: a count, which orders nothing.
-  if (suspended_in_process.load(std::memory_order_relaxed) >= most_suspended) return nullptr;
+  // Relaxed, because the variable is only a count and orders no other memory access.
+  if (suspended_in_process.load(std::memory_order_relaxed) >= max_suspended) return nullptr;
   try {
-    // So that suspending cannot fail later.
+    // Reserve the memory for the lists now, so that a handler can be suspended later without an
+    // allocation that could fail.
     suspended_.reserve(suspended_.size() + running_ + 1);
     waiting_.reserve(suspended_.size() + running_ + 1);
-    idle_.reserve(most_idle);
+    idle_.reserve(max_idle);
     if (idle_.empty()) return std::make_unique<fiber>();
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -61,6 +64,11 @@ bool fiber_scheduler::run(fiber::body what, void* argument) noexcept {
   return true;
 }
 
+void fiber_scheduler::run_all_queued(fiber_scheduler* fibers) noexcept {
+  const auto run_all = [](void* /*argument*/) noexcept { run_queued_continuations(); };
+  if (fibers == nullptr || !fibers->run(run_all, nullptr)) run_queued_continuations();
+}
+
 template <class Entry>
 void fiber_scheduler::enter(std::unique_ptr<fiber> f, const Entry& entry) noexcept {
   fiber* const before = std::exchange(current_, f.get());
@@ -72,7 +80,7 @@ void fiber_scheduler::enter(std::unique_ptr<fiber> f, const Entry& entry) noexce
   current_ = before;
   if (!has_returned) {
     waiting_.push_back(std::move(f));
-  } else if (idle_.size() < most_idle) {
+  } else if (idle_.size() < max_idle) {
     idle_.push_back(std::move(f));
   }
 }
@@ -89,7 +97,8 @@ void fiber_scheduler::wait(wait_condition& c) noexcept {
 
 bool fiber_scheduler::resume_ready() noexcept {
   bool has_resumed = false;
-  // What is resumed may append to the list, and takes nothing out.
+  // The index stays valid even after a resume, because a resumed fiber may append to the list but
+  // removes nothing from it.
   for (std::size_t n = 0; n < asked_at_once && n < suspended_.size(); ++n)
     has_resumed |= resume_if_ready(suspended_.size() - 1 - n);
   for (std::size_t n = 0; n < asked_at_once && !suspended_.empty(); ++n) {

@@ -85,7 +85,7 @@ TEST(fibers, have_exceptions_of_their_own) {
       throw std::runtime_error("the fiber's");
     } catch (const std::exception&) {
       self.suspend();
-      // The one caught here, not the one that is caught where the fiber was resumed.
+      // Rethrows the exception caught here, not the one caught by the code that resumed the fiber.
       try {
         throw;
       } catch (const std::exception& e) {
@@ -127,14 +127,14 @@ TEST(fibers, count_exceptions_that_unwind_by_themselves) {
   EXPECT_EQ(seen, 0);
 }
 
-/// Deep enough to touch megabytes of the stack.
+/// Recurses deeply enough to touch megabytes of the stack.
 int deep(int n) {
   volatile char page[4096];
   page[0] = static_cast<char>(n);
   return n == 0 ? page[0] : deep(n - 1) + (page[0] == static_cast<char>(n) ? 1 : 0);
 }
 
-TEST(fibers, have_stacks_as_large_as_those_of_threads) {
+TEST(fibers, have_stacks_as_large_as_a_threads) {
   int depth = 0;
   runner r([&](fiber&) { depth = deep(1000); });
   EXPECT_TRUE(r.start());

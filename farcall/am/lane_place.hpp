@@ -4,34 +4,39 @@
 
 #include <atomic>
 
-/// How a lane passes from the worker that serves it to another one, at no cost to those that stay:
-/// the worker says which lane it is in and looks whether that is still its own; who takes a lane
-/// makes its place empty, has all threads pass a barrier, and looks whether the worker is in it.
+/// Protocol that passes a lane from one worker to another, at no cost to workers that keep their
+/// lanes. A worker that serves a lane first publishes that it has entered the lane, and then checks
+/// that the lane is still in its place. A thread that takes a lane first empties the place, then
+/// makes all threads pass a barrier, and then checks whether the worker has entered the lane. At
+/// least one of the two therefore notices the other. Either the worker finds the place empty and
+/// leaves the lane, or the taker sees the lane in use and puts it back.
 namespace farcall::am {
 
 template <class Lane>
 class lane_in_use;
 
-/// A place of a worker's: the lane that it serves there, null where there is none.
+/// A place in a worker's table of lanes, which holds the lane that the worker serves, or null.
 template <class Lane>
 class lane_place {
  public:
-  /// For who knows that the lane stays.
+  /// Returns the lane. The caller must know that no other worker takes the lane at the same time.
   [[nodiscard]] Lane* lane() const noexcept {
-    // Acquire; partner: the release store in put().
+    // Acquire, paired with the release store in put(), so that the effects of earlier workers on
+    // the lane are visible.
     return lane_.load(std::memory_order_acquire);
   }
 
-  /// Fills an empty place, or empties one whose lane nobody can be in. One thread at a time, also
-  /// with take().
+  /// Puts a lane into an empty place. With null, empties a place whose lane no worker can have
+  /// entered. Only one thread at a time may call put() or take().
   void put(Lane* lane) noexcept {
-    // Release; partner: the acquire loads in lane() and enter(). What those who had the lane before
-    // have done to it is seen by who serves it now.
+    // Release, paired with the acquire loads in lane() and enter(), so that the next worker sees
+    // the effects of earlier workers on the lane.
     lane_.store(lane, std::memory_order_release);
   }
 
-  /// Empties the place and returns its lane, unless the worker whose place it is is in it; then
-  /// null. The caller has a lock against others that take, and then the lane.
+  /// Empties the place and returns its lane, which the caller then owns. Returns null if the place
+  /// is empty, or if the worker that owns the place has entered its lane. The caller holds a lock
+  /// that excludes other callers of take().
   [[nodiscard]] Lane* take(const lane_in_use<Lane>& of_worker) noexcept;
 
  private:
@@ -39,35 +44,42 @@ class lane_place {
   std::atomic<Lane*> lane_{nullptr};
 };
 
-/// The lane that a worker is in. Written by the worker's thread.
+/// The lane that a worker has currently entered. Only the worker's thread writes it.
 template <class Lane>
 class lane_in_use {
  public:
-  /// The lane at `place`, which nobody takes until leave(). Null when there is none.
+  /// Enters the lane at `place`, which stays there until leave(). Returns null if the place is
+  /// empty.
   [[nodiscard]] Lane* enter(const lane_place<Lane>& place) noexcept {
     Lane* const lane = place.lane_.load(std::memory_order_relaxed);
     if (lane == nullptr) return nullptr;
     come_back(lane);
-    // Compiler order only; the barrier in take() supplies the rest.
+    // Keep the store above before the load below. A compiler barrier suffices, because the process
+    // barrier in take() makes the processors keep the order, too.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Acquire; partner: the release store in put().
+    // Acquire, paired with the release store in put(), so that the effects of earlier workers on
+    // the lane are visible.
     if (place.lane_.load(std::memory_order_acquire) == lane) [[likely]]
       return lane;
     leave();
     return nullptr;
   }
   void leave() noexcept {
-    // Release; partner: the acquire load in take().
+    // Release, paired with the acquire load in take(), so that the taker sees the effects of this
+    // worker on the lane.
     lane_.store(nullptr, std::memory_order_release);
   }
-  /// After leave(), where others may have served the lane meanwhile.
+  /// Enters a lane again after leave(). Other workers may have served the lane in between.
   void come_back(Lane* lane) noexcept {
-    // Release; partner: the acquire load in take(), which may find this one instead of what leave()
-    // has stored before for another lane.
+    // Release, paired with the acquire load in take(), in addition to the release in leave(). If
+    // this worker has left one lane and now enters another, the taker of the first lane may read
+    // the value that is stored here. That taker must also see the effects of this worker on the
+    // first lane.
     lane_.store(lane, std::memory_order_release);
   }
 
-  /// May be another at once, but for the worker's own thread.
+  /// Returns the lane that the worker has entered, or null. On other threads than the worker's, the
+  /// value may be outdated at once.
   [[nodiscard]] const Lane* lane() const noexcept { return lane_.load(std::memory_order_relaxed); }
 
  private:
@@ -77,12 +89,14 @@ class lane_in_use {
 
 template <class Lane>
 Lane* lane_place<Lane>::take(const lane_in_use<Lane>& of_worker) noexcept {
-  // Relaxed: what those who put it there have done is known by the caller's lock.
+  // Relaxed, because the caller's lock orders this load after the writes of the thread that put the
+  // lane there.
   Lane* const lane = lane_.load(std::memory_order_relaxed);
   if (lane == nullptr) return nullptr;
   lane_.store(nullptr, std::memory_order_relaxed);
-  // From here on the worker finds the place empty, or has said before that it is in the lane.
-  // Acquire; partner: the release stores in leave() and come_back().
+  // Acquire, paired with the release stores in leave() and come_back(). After the barrier, one of
+  // two things holds: the worker finds the place empty, or the worker has entered the lane before,
+  // and this load returns that lane.
   if (process_barrier() && of_worker.lane_.load(std::memory_order_acquire) != lane) return lane;
   put(lane);
   return nullptr;

@@ -10,14 +10,14 @@
 
 namespace farcall::am {
 
-/// A lane that outlives its engine, and where it counts.
+/// A lane that outlives its engine, and the segment with the lane's counters.
 struct lane_left_behind {
   std::shared_ptr<counter_segment> counters;
-  std::unique_ptr<requester> lane; ///< its end comes before that of the counters
+  std::unique_ptr<requester> lane; ///< destroyed before the counters
 };
 
-/// Those of all engines that have ended. Never destroyed: what is in them may be held until the
-/// very end.
+/// Lanes that outlive their engines. The list is never destroyed, because pending calls may be held
+/// until the process ends.
 struct lanes_left_behind {
   std::mutex mutex;
   std::list<lane_left_behind> all;
@@ -27,14 +27,15 @@ struct lanes_left_behind {
     return *lanes;
   }
 
-  /// With the mutex: frees those of which nothing is held any more.
+  /// Frees the lanes whose pending calls have no holder any more. Call with the mutex held.
   void reap() noexcept {
     std::erase_if(all, [](const lane_left_behind& left) {
       biased_lock& guard = left.lane->guard();
       guard.lock();
       const bool is_held = left.lane->taken() != 0;
       guard.unlock();
-      // The thread that gave the last pending call back may not have left the lane yet.
+      // Wait for the guard, because the thread that gave the last pending call back may still be
+      // inside the lane.
       if (!is_held) guard.settle();
       return !is_held;
     });

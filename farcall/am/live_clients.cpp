@@ -6,12 +6,15 @@
 namespace farcall::am::live_clients {
 namespace {
 
-// Relaxed throughout: whoever asks has the address from the event, and what the client is has been
-// seen by whoever bound the event to it.
+// All accesses to the table are relaxed. A caller of has() got the client's address from an event,
+// and therefore sees all writes of the thread that bound the event to the client. These include the
+// client's entry in the table.
 
-/// Null where there is none. Without a lock, so that a child of a fork can use it.
+/// Live clients, with null in free places. The table needs no lock, so that a forked child can use
+/// it.
 constinit std::array<std::atomic<const client*>, 64> entries{};
-/// Of those that found no place; while there are any, all are taken to be there.
+/// Number of clients for which the table had no free place. While the number is not 0, has()
+/// returns true for every client.
 constinit std::atomic<unsigned> others{0};
 
 } // namespace

@@ -6,17 +6,18 @@ namespace farcall::am {
 
 class client;
 
-/// Which engines of this process are there, for events that may outlive theirs: what depends on a
-/// promise of the program's ends when that is kept, perhaps after the job. A later engine may have
-/// the same address, and is as good to ask. Any thread.
+/// Registry of the engines that exist in this process. An event may outlive its engine, for example
+/// if a promise is kept after its job has ended. The event therefore asks the registry whether its
+/// engine still exists. If a new engine has the same address by now, the event uses the new engine,
+/// which does no harm. Any thread may use the registry.
 namespace live_clients {
 
 void add(const client& c) noexcept;
 void remove(const client& c) noexcept;
 [[nodiscard]] bool has(const client* c) noexcept;
 
-/// Client in place of one that has ended, for handles that outlive it. Its functions throw error;
-/// noexcept functions do nothing. Never destroyed.
+/// Returns a client that replaces clients that have ended, for handles that outlive their client.
+/// Its functions throw error, and its noexcept functions do nothing. Never destroyed.
 [[nodiscard]] client& ended() noexcept;
 
 } // namespace live_clients

@@ -6,75 +6,83 @@
 #include <cstdint>
 #include <string_view>
 
-/// What the records of a lane look like (docs/wire.md). The requester sends requests, the responder
-/// replies; nothing else is ever sent.
+/// Layout of the records of a lane (docs/wire.md). The requester sends requests and the responder
+/// sends replies; a lane carries nothing else.
 namespace farcall::am {
 
-/// Number of a handler on the node that runs it.
+/// Number that identifies a handler on the node that runs it.
 using handler_key = std::uint32_t;
 
-/// Handlers that the layer itself needs; the user's follow from first_user_key.
+/// Keys of the handlers that the active-message layer itself needs. The user's keys begin at
+/// first_user_key.
 inline constexpr handler_key release_reply_key = 0;
-inline constexpr handler_key fence_key = 1; ///< does nothing, and gets a reply
+inline constexpr handler_key fence_key = 1; ///< does nothing except reply
 inline constexpr handler_key first_user_key = 16;
-/// Few bytes to and from the memory of a peer that has a memory_domain (docs/wire.md).
+/// Keys of the handlers that write and read the memory of a peer that has a memory_domain, a few
+/// bytes at a time (docs/wire.md).
 inline constexpr handler_key write_memory_key = 2;
 inline constexpr handler_key read_memory_key = 3;
-inline constexpr handler_key stop_call_key = 4; ///< a stop_message
-/// Tells the number by which the caller's events name the lane, in `extra` (docs/wire.md).
+inline constexpr handler_key stop_call_key = 4; ///< carries a stop_message
+/// Key of the handler with which a node learns the number of a lane in the caller's trace events.
+/// With this number, the timelines of both nodes name the lane alike. The number is sent in `extra`
+/// (docs/wire.md).
 inline constexpr handler_key name_lane_key = 5;
 
-/// The type named by an error reply to a request that was refused because too many handlers wait.
+/// Type name of the error with which a node refuses a request because too many of its handlers are
+/// waiting.
 inline constexpr std::string_view nested_too_deep_type = "farcall::nested_too_deep";
 
-/// The slot of a request that wants no reply.
+/// Slot number in a request for which the caller wants no reply.
 inline constexpr std::uint32_t no_slot = UINT32_MAX;
 
 struct request_header {
   record_header record;
   handler_key key;
-  std::uint32_t extra; ///< four bytes for the handler, so that a small argument needs no body
+  std::uint32_t extra; ///< argument of four bytes in the header, so that a small call needs no body
 };
 static_assert(sizeof(request_header) == 16);
 
-/// Body of request_rendezvous and reply_rendezvous: where the bytes lie in the sender's memory.
+/// Body of a rendezvous request or reply: the address and size of the data in the sender's memory.
 struct rendezvous_body {
   std::uint64_t address;
   std::uint64_t bytes;
 };
 static_assert(sizeof(rendezvous_body) == 16);
 
-/// The bytes that a rendezvous_body names start at a multiple of this.
+/// Alignment, in bytes, of the data to which a rendezvous_body refers.
 inline constexpr std::uint64_t rendezvous_alignment = 16;
 
-/// Precedes the arguments, or the rendezvous_body, of a call that its caller can stop.
+/// Bytes at the beginning of a stoppable call's body. The arguments, or the rendezvous_body,
+/// follow.
 struct stoppable_prefix {
-  std::uint64_t id; ///< unique among the calls that the caller's node has under way
+  /// Number of the call, unique among the calls that the caller's node has in flight.
+  std::uint64_t id;
   std::uint64_t reserved;
 };
 static_assert(sizeof(stoppable_prefix) == 16);
 
 enum class stop_action : std::uint32_t {
-  stop = 1,   ///< the call is not to begin, or, if it has, is told
-  forget = 2, ///< the call has ended, and the stop may have found nothing
+  stop = 1,   ///< do not begin the call, or stop it if it has begun already
+  forget = 2, ///< the call has ended, so a stop request for it can be dropped
 };
 
 /// Arguments of stop_call_key.
 struct stop_message {
   stop_action action;
   std::uint32_t reserved;
-  std::uint64_t id; ///< as in its stoppable_prefix
+  std::uint64_t id; ///< number of the call, as in its stoppable_prefix
 };
 static_assert(sizeof(stop_message) == 16);
 
-/// Bytes of text in a refusal that a requester shows.
-inline constexpr std::size_t longest_refusal = 200;
+/// Longest text of a refusal, in bytes, that a requester shows. The rest is truncated.
+inline constexpr std::size_t max_refusal = 200;
 
 inline constexpr std::uint32_t request_body = sizeof(request_header);
 inline constexpr std::uint32_t reply_body = sizeof(record_header);
 
-/// rendezvous_body starts 16 bytes into both kinds of rendezvous record, so that it is aligned in a
-/// reply too.
+/// Offset of the rendezvous_body from the beginning of a rendezvous request or rendezvous reply.
+/// The offset is 16 in both, although the header of a reply is shorter, so that the body is
+/// aligned.
 inline constexpr std::uint32_t rendezvous_body_at = 16;
 inline constexpr std::uint32_t rendezvous_record_bytes =
     rendezvous_body_at + sizeof(rendezvous_body);

@@ -7,70 +7,82 @@
 #include <cstdint>
 #include <string_view>
 
+namespace farcall {
+struct call_context;
+} // namespace farcall
+
 namespace farcall::am {
 
 class deferred_reply;
 class engine;
 class responder;
 
-/// A request that has arrived, as its handler gets it. Lives for one handler call.
+/// A request as its handler receives it. The object lives as long as the handler runs.
 ///
-/// A handler reads its arguments, calls release() as soon as it needs them no more, works, and
-/// replies once. A handler that never replies is replied for, with no bytes.
+/// A handler reads its arguments, calls release() once it no longer needs them, does its work, and
+/// replies once. If a handler does not reply, an empty reply is sent in its place.
 class request_context {
  public:
   [[nodiscard]] engine& owner() const noexcept { return *engine_; }
+  /// Returns the context that the layer above, which knows the functions, gave to the engine.
+  [[nodiscard]] const call_context* context() const noexcept;
   [[nodiscard]] node_id source() const noexcept { return source_; }
-  /// False when the caller wants no reply; a reply is then dropped.
+  /// True if the caller wants a reply. If false, a reply of the handler is dropped.
   [[nodiscard]] bool wants_reply() const noexcept { return slot_ != no_slot; }
 
-  /// The arguments: hostile bytes, aligned to 16, valid until release() if they lie in the ring,
-  /// until the reply otherwise.
+  /// Returns the arguments: untrusted bytes, aligned to 16. They are valid until release() if
+  /// in_ring() is true, else until the reply.
   [[nodiscard]] const std::byte* arguments() const noexcept { return arguments_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool in_ring() const noexcept { return in_ring_; }
-  /// Four bytes that the caller sent in the header; hostile too.
+  /// Returns the four bytes that the caller sent in the request header. They are untrusted, like
+  /// the arguments.
   [[nodiscard]] std::uint32_t extra() const noexcept { return extra_; }
 
-  /// Gives the ring's space back. Handlers that wait for anything must have called it, or the lane
-  /// could run full behind them. Idempotent.
+  /// Releases the request's space in the ring. A handler must call release() before it waits, or
+  /// else later requests may fill the ring. Further calls have no effect.
   void release() noexcept;
+  /// True after release().
+  [[nodiscard]] bool released() const noexcept { return released_; }
 
-  /// What is often all that a reply needs, at the least cost: sends one of `bytes`, at most
-  /// always_short, which `fill` writes to the address that it is given. False, without effect,
-  /// where more is to be done for it.
+  /// Sends a reply of `bytes` bytes, at most always_short, at the least cost. The function `fill`
+  /// writes the reply to the address that it receives. Returns false, without effect, if the reply
+  /// needs reserve_reply().
   template <class Fill>
   [[nodiscard]] bool try_reply_short(std::uint32_t bytes, const Fill& fill) noexcept;
-  /// Fits the smallest ring.
+  /// Size of a reply, in bytes, that fits a record of even the smallest ring.
   static constexpr std::uint32_t always_short = 512;
 
-  /// Memory for a reply of `bytes`, at most largest_reply(); aligned to 8. Throws
+  /// Returns memory for a reply of `bytes`, at most max_reply(). The memory is aligned to 8. Throws
   /// std::bad_alloc.
   [[nodiscard]] std::byte* reserve_reply(std::uint32_t bytes);
-  /// Sends the reply written there.
+  /// Sends the reply that the handler has written to `reply`, the memory from reserve_reply().
   void commit_reply(std::byte* reply, std::uint32_t bytes) noexcept;
-  [[nodiscard]] std::uint32_t largest_reply() const noexcept;
+  [[nodiscard]] std::uint32_t max_reply() const noexcept;
 
-  /// Memory in this node's heap for a reply of any size; aligned to 16. Throws out_of_memory.
+  /// Returns memory in this node's heap for a reply of any size, aligned to 16. Throws
+  /// out_of_memory.
   [[nodiscard]] std::byte* reserve_rendezvous_reply(std::uint64_t bytes);
   void commit_rendezvous_reply(std::byte* reply, std::uint64_t bytes) noexcept;
   void cancel_rendezvous_reply(std::byte* reply) noexcept;
 
-  /// The handler threw. Texts are cut to what fits a record.
+  /// Sends the reply that the handler ended by an exception with this type name and text. Truncates
+  /// the texts so that they fit a record.
   void reply_error(std::string_view type_name, std::string_view text) noexcept;
-  /// The function that the arguments name does not exist here.
+  /// Sends the reply that this program has no function with the requested key.
   void reply_unknown() noexcept;
 
-  /// The caller has read the rendezvous reply at `address`; ignored when there is no such reply.
+  /// Frees the rendezvous reply at `address`, because the caller has read it. Ignores addresses of
+  /// other memory.
   void release_rendezvous_reply(std::uint64_t address) noexcept;
 
-  /// The caller's events name the lane by that number.
+  /// Stores the number that identifies the lane in the caller's trace events.
   void name_lane(std::uint32_t callers_number) noexcept;
 
   [[nodiscard]] bool replied() const noexcept { return replied_; }
 
-  /// The reply will be given later, perhaps by another thread: the handler returns without one.
-  /// Throws std::bad_alloc.
+  /// Detaches the reply from the handler. The handler then returns without a reply, and any thread
+  /// may give the reply later. Throws std::bad_alloc.
   [[nodiscard]] deferred_reply defer();
 
  private:
@@ -89,16 +101,12 @@ class request_context {
   bool released_ = false;
   bool replied_ = false;
   bool reserved_in_ring_ = false;
-  /// Of a lane whose replies are given by several threads: the lock is taken for one reply.
+  /// State of the lock that guards the replies of a lane while several threads reply on it. The
+  /// lock is held for one reply.
   enum class reply_lock : std::uint8_t { free, own, of_another } lock_ = reply_lock::free;
 };
 
-/// Code that runs a request. Must not throw. `context` is what it was registered with.
-using handler_function = void (*)(request_context& request, const void* context) noexcept;
-
-struct handler {
-  handler_function run = nullptr;
-  const void* context = nullptr;
-};
+/// Function that runs a request. It must not throw.
+using handler_function = void (*)(request_context& request) noexcept;
 
 } // namespace farcall::am

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,7 +27,7 @@ constexpr std::uint64_t ring_size = 64U << 10;
 
 int destroyed = 0;
 
-/// Keeps the bytes of a reply in the pending call, as far as they fit.
+/// Copies the bytes of a reply to the pending call's storage, as many as fit.
 void read_bytes(pending_call& slot, reply_action action, reply_view what) {
   if (action == reply_action::destroy) {
     ++destroyed;
@@ -56,7 +55,7 @@ class counting final : public continuation {
   int runs = 0;
 };
 
-/// A lane whose peer is the test: it reads requests_ and writes replies_.
+/// A lane whose peer is the test, which reads requests_ and writes replies_.
 class requesters : public ::testing::Test {
  protected:
   requesters()
@@ -71,7 +70,7 @@ class requesters : public ::testing::Test {
     return c;
   }
 
-  /// Sends a call, which is pending then.
+  /// Sends a call, which is then pending.
   pending_call& call(const std::string& arguments = {}, reply_reader read = &read_bytes) {
     lane_->guard().lock();
     pending_call& slot = lane_->take_call(read);
@@ -93,7 +92,7 @@ class requesters : public ::testing::Test {
     return taken;
   }
 
-  /// What ends the call when this comes for it.
+  /// Sends a reply of that kind and body to a new call; returns the call's failure.
   std::exception_ptr failure_by(record_kind kind, const std::string& body) {
     pending_call& slot = call();
     EXPECT_TRUE(send_record(replies_, kind, slot.index(), body));
@@ -142,7 +141,7 @@ TEST_F(requesters, send_requests_that_want_no_reply) {
   EXPECT_EQ(lane_->taken(), 0U);
 }
 
-TEST_F(requesters, are_quiet_until_a_request_is_sent_and_once_the_last_is_answered) {
+TEST_F(requesters, are_quiet_without_requests_in_flight) {
   EXPECT_TRUE(lane_->is_quiet());
   pending_call& first = call();
   pending_call& second = call();
@@ -161,7 +160,7 @@ TEST_F(requesters, are_quiet_until_a_request_is_sent_and_once_the_last_is_answer
 }
 
 TEST_F(requesters, take_arguments_up_to_a_quarter_of_the_ring) {
-  const std::uint32_t most = lane_->largest_arguments();
+  const std::uint32_t most = lane_->max_arguments();
   EXPECT_EQ(most, ring_size / 4 - request_body);
   std::byte* to = lane_->try_reserve_request(most);
   ASSERT_NE(to, nullptr);
@@ -170,7 +169,7 @@ TEST_F(requesters, take_arguments_up_to_a_quarter_of_the_ring) {
   EXPECT_EQ(peek(requests_).bytes, ring_size / 4);
 }
 
-TEST_F(requesters, have_no_room_until_the_peer_has_read) {
+TEST_F(requesters, have_no_space_until_the_peer_has_read) {
   int sent = 0;
   while (std::byte* to = lane_->try_reserve_request(1000)) {
     lane_->commit_request(to, 1000, some_key, nullptr);
@@ -210,7 +209,7 @@ TEST_F(requesters, find_the_slot_of_each_of_many_calls) {
     ASSERT_TRUE(send_record(replies_, record_kind::reply, slots[i]->index(), bytes_of(i)));
   std::size_t taken = 0;
   while (const std::size_t n = pump()) {
-    EXPECT_LE(n, 256U) << "one stream of answers must not keep the guard from others";
+    EXPECT_LE(n, 256U) << "one stream of replies must not keep the guard from others";
     taken += n;
   }
   EXPECT_EQ(taken, calls);
@@ -246,7 +245,7 @@ TEST_F(requesters, ignore_replies_to_calls_that_were_not_made) {
   EXPECT_EQ(text_in(slot, 5), "first");
 }
 
-TEST_F(requesters, believe_nothing_more_of_a_peer_that_sends_such_replies_without_end) {
+TEST_F(requesters, fail_after_too_many_stray_replies) {
   pending_call& slot = call();
   for (int i = 0; i < 200 && !slot.ready(); ++i) {
     ASSERT_TRUE(send_record(replies_, record_kind::reply, slot.index() + 1, "forged"));
@@ -285,7 +284,7 @@ TEST_F(requesters, pass_errors_of_handlers_on) {
   }
 }
 
-TEST_F(requesters, tell_that_the_peer_had_no_memory_for_the_reply) {
+TEST_F(requesters, report_that_the_peer_was_out_of_memory) {
   const std::string type = "farcall::out_of_memory";
   EXPECT_THROW(std::rethrow_exception(failure_by(
                    record_kind::reply_error,
@@ -313,7 +312,7 @@ TEST_F(requesters, refuse_records_that_are_no_replies) {
                malformed_message);
 }
 
-TEST_F(requesters, keep_what_reading_an_reply_has_thrown) {
+TEST_F(requesters, keep_what_reading_a_reply_has_thrown) {
   pending_call& slot = call({}, &throw_when_read);
   ASSERT_TRUE(send_record(replies_, record_kind::reply, slot.index(), "x"));
   EXPECT_EQ(pump(), 1U);
@@ -325,21 +324,23 @@ TEST(reading_from_peers, that_have_died_says_so) {
   idle_engine engine;
   engine.via.memory.maps = false;
   engine.via.memory.works = false;
-  EXPECT_THROW((void)engine->read_remote(peer_id, rendezvous_alignment, 8), malformed_message);
+  EXPECT_THROW((void)engine->peers().read_remote(peer_id, rendezvous_alignment, 8),
+               malformed_message);
   engine->fail(peer_id, "it has died");
-  EXPECT_THROW((void)engine->read_remote(peer_id, rendezvous_alignment, 8), node_failed);
+  EXPECT_THROW((void)engine->peers().read_remote(peer_id, rendezvous_alignment, 8), node_failed);
 }
 
 // ---- rendezvous replies -------------------------------------------------------------------------
 
-/// Behind the eight bytes of a record's header: eight that mean nothing, then where the bytes lie.
+/// Returns the rest of a rendezvous reply after the 8 bytes of the header: 8 unused bytes, address,
+/// size.
 std::string long_reply(const void* address, std::uint64_t bytes) {
   return std::string(8, '\0') +
          bytes_of(rendezvous_body{reinterpret_cast<std::uintptr_t>(address), bytes});
 }
 
 TEST_F(requesters, read_long_replies_where_they_lie_and_say_so) {
-  alignas(16) const char text[] = "a long answer";
+  alignas(16) const char text[] = "a long result";
   pending_call& slot = call();
   (void)next_request();
   ASSERT_TRUE(send_record(replies_, record_kind::reply_rendezvous, slot.index(),
@@ -356,7 +357,7 @@ TEST_F(requesters, read_long_replies_where_they_lie_and_say_so) {
 }
 
 TEST_F(requesters, copy_long_replies_that_are_not_shared) {
-  alignas(16) const char text[] = "a long answer";
+  alignas(16) const char text[] = "a long result";
   engine_.via.memory.maps = false;
   pending_call& slot = call();
   ASSERT_TRUE(send_record(replies_, record_kind::reply_rendezvous, slot.index(),
@@ -367,7 +368,7 @@ TEST_F(requesters, copy_long_replies_that_are_not_shared) {
 }
 
 TEST_F(requesters, release_long_replies_that_cannot_be_read) {
-  alignas(16) const char text[] = "a long answer";
+  alignas(16) const char text[] = "a long result";
   engine_.via.memory.maps = false;
   engine_.via.memory.works = false;
   pending_call& slot = call();
@@ -380,7 +381,7 @@ TEST_F(requesters, release_long_replies_that_cannot_be_read) {
 }
 
 TEST_F(requesters, refuse_long_replies_that_make_no_sense) {
-  alignas(16) const char text[] = "a long answer";
+  alignas(16) const char text[] = "a long result";
   EXPECT_THROW(
       std::rethrow_exception(failure_by(record_kind::reply_rendezvous, long_reply(text + 1, 4))),
       malformed_message);
@@ -392,15 +393,15 @@ TEST_F(requesters, refuse_long_replies_that_make_no_sense) {
                malformed_message);
 }
 
-TEST_F(requesters, release_long_replies_once_there_is_room) {
-  alignas(16) const char text[] = "a long answer";
+TEST_F(requesters, release_long_replies_once_there_is_space) {
+  alignas(16) const char text[] = "a long result";
   pending_call& slot = call();
   while (std::byte* to = lane_->try_reserve_request(0))
     lane_->commit_request(to, 0, some_key, nullptr);
   ASSERT_TRUE(send_record(replies_, record_kind::reply_rendezvous, slot.index(),
                           long_reply(text, sizeof text)));
   EXPECT_EQ(pump(), 1U);
-  EXPECT_TRUE(slot.ready()) << "the answer need not wait";
+  EXPECT_TRUE(slot.ready()) << "the reply need not wait";
   record_view last;
   while (const record_view record = next_request())
     last = record;
@@ -412,55 +413,6 @@ TEST_F(requesters, release_long_replies_once_there_is_room) {
 
 // ---- memory of pending calls --------------------------------------------------------------------
 
-TEST_F(requesters, give_back_the_memory_of_calls_that_are_not_needed_for_a_while) {
-  using std::chrono::seconds;
-  const auto take = [&](std::size_t n) {
-    std::vector<pending_call*> all;
-    for (std::size_t i = 0; i < n; ++i)
-      all.push_back(&lane_->take_call(&read_bytes));
-    return all;
-  };
-  const auto give_back = [&](const std::vector<pending_call*>& all) {
-    for (pending_call* slot : all) {
-      lane_->fail_call(*slot, nullptr);
-      lane_->return_call(*slot);
-    }
-  };
-  give_back(take(1000));
-  EXPECT_EQ(lane_->capacity(), 1024U);
-  const time_point start = clock::now();
-  // What a burst needs again is not given back.
-  lane_->trim(start);
-  give_back(take(1000));
-  lane_->trim(start + seconds(2));
-  EXPECT_EQ(lane_->capacity(), 1024U);
-  // Nor in the same second, nor beside one that is held.
-  std::vector<pending_call*> many = take(600);
-  const auto held = std::find_if(many.begin(), many.end(),
-                                 [](const pending_call* slot) { return slot->index() >= 256; });
-  ASSERT_NE(held, many.end());
-  pending_call* const kept = *held;
-  many.erase(held);
-  give_back(many);
-  lane_->trim(start + seconds(4));
-  lane_->trim(start + seconds(4));
-  EXPECT_EQ(lane_->capacity(), 768U);
-  lane_->trim(start + seconds(6));
-  EXPECT_EQ(lane_->capacity(), 512U);
-  EXPECT_EQ(lane_->taken(), 1U);
-  give_back({kept});
-  // It grows again, and each call is there once.
-  const std::vector<pending_call*> again = take(1024);
-  EXPECT_EQ(lane_->capacity(), 1024U);
-  EXPECT_EQ(std::set<pending_call*>(again.begin(), again.end()).size(), 1024U);
-  std::set<std::uint32_t> numbers;
-  for (const pending_call* slot : again)
-    numbers.insert(slot->index());
-  EXPECT_EQ(numbers.size(), 1024U);
-  EXPECT_EQ(*numbers.rbegin(), 1023U);
-  give_back(again);
-}
-
 TEST_F(requesters, refuse_replies_to_calls_whose_memory_was_given_back) {
   std::vector<pending_call*> many;
   for (int i = 0; i < 512; ++i)
@@ -469,13 +421,13 @@ TEST_F(requesters, refuse_replies_to_calls_whose_memory_was_given_back) {
   for (pending_call* slot : many)
     lane_->return_call(*slot);
   const time_point start = clock::now();
-  lane_->trim(start);
-  lane_->trim(start + std::chrono::seconds(2));
-  ASSERT_EQ(lane_->capacity(), 256U);
+  lane_->calls().trim(start);
+  lane_->calls().trim(start + std::chrono::seconds(2));
+  ASSERT_EQ(lane_->calls().capacity(), 256U);
   ASSERT_TRUE(send_record(replies_, record_kind::reply, last));
   EXPECT_EQ(pump(), 1U);
   EXPECT_EQ(lane_->taken(), 0U);
-  // Nor are they taken for replies to others.
+  // The replies do not complete other calls, either.
   pending_call& other = call();
   ASSERT_LT(other.index(), 256U);
   ASSERT_TRUE(send_record(replies_, record_kind::reply, other.index() + 256));
@@ -504,14 +456,14 @@ TEST_F(requesters, keep_the_block_of_arguments_until_the_reply) {
 TEST_F(requesters, drop_replies_to_abandoned_slots) {
   pending_call& slot = call();
   lane_->abandon(slot);
-  EXPECT_EQ(lane_->taken(), 1U) << "the answer will come";
+  EXPECT_EQ(lane_->taken(), 1U) << "the reply will come";
   ASSERT_TRUE(send_record(replies_, record_kind::reply, slot.index(), "late"));
   EXPECT_EQ(pump(), 1U);
   EXPECT_EQ(destroyed, 1);
   EXPECT_EQ(lane_->taken(), 0U);
 }
 
-TEST_F(requesters, destroy_the_result_of_a_ready_slot_that_is_abandoned) {
+TEST_F(requesters, destroy_the_result_of_an_abandoned_ready_call) {
   pending_call& slot = call();
   ASSERT_TRUE(send_record(replies_, record_kind::reply, slot.index(), "soon"));
   EXPECT_EQ(pump(), 1U);
@@ -621,13 +573,13 @@ TEST_F(requesters, are_lost_when_their_connection_ends) {
 
 // ---- bytes that do not move by themselves -------------------------------------------------------
 
-TEST_F(requesters, have_their_carrier_move_bytes) {
+TEST_F(requesters, have_their_driver_move_bytes) {
   pending_call& slot = call();
   EXPECT_EQ(pump(), 0U);
   EXPECT_EQ(driver_.progressed, 1);
   ASSERT_TRUE(send_record(replies_, record_kind::reply, slot.index()));
   EXPECT_EQ(pump(), 1U);
-  EXPECT_EQ(driver_.progressed, 1) << "there was an answer to take";
+  EXPECT_EQ(driver_.progressed, 1) << "there was a reply to take";
   lane_->arm();
   EXPECT_EQ(driver_.armed, 1);
 }

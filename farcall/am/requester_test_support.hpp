@@ -21,19 +21,20 @@
 #include <utility>
 #include <vector>
 
-/// One end of a lane under test, the other end in the test's hand, and nothing between them but
+/// Support for tests of one end of a lane: the test plays the other end, and the rings are plain
 /// memory of this process.
 namespace farcall::test {
 
-/// The peer of all lanes here. The engine itself is node 0.
+/// Peer of all lanes here; the engine itself is node 0.
 inline constexpr node_id peer_id = 1;
 
-/// The two rings of a lane, with the ends of both sides.
+/// The two rings of a lane, from which the ends of both sides are made.
 class ring_pair {
  public:
-  explicit ring_pair(std::uint64_t size = smallest_ring) : requests_(size), replies_(size) {}
+  explicit ring_pair(std::uint64_t size = min_ring) : requests_(size), replies_(size) {}
 
-  /// As the one that opened the lane has it. Use each end once: the state of a ring is in it.
+  /// Returns the end of the node that opened the lane. Use each end once: it holds the ring's
+  /// state.
   [[nodiscard]] endpoint opener() const {
     endpoint c;
     c.out = requests_.out;
@@ -41,7 +42,7 @@ class ring_pair {
     c.peer = peer_id;
     return c;
   }
-  /// As the one that serves it has it.
+  /// Returns the end of the node that serves the lane.
   [[nodiscard]] endpoint server() const {
     endpoint c;
     c.out = replies_.out;
@@ -49,7 +50,7 @@ class ring_pair {
     c.peer = peer_id;
     return c;
   }
-  /// Has the reader of a fresh ring find this word first.
+  /// Writes a commit word that the reader of a fresh ring finds first.
   void forge_request(std::uint32_t word) noexcept { requests_.forge(0, word); }
   void forge_reply(std::uint32_t word) noexcept { replies_.forge(0, word); }
 
@@ -58,7 +59,7 @@ class ring_pair {
   private_ring replies_;
 };
 
-/// Sends a record whose body behind the first eight bytes is `body`; false when the ring is full.
+/// Sends a record with `body` behind the first eight bytes. False if the ring is full.
 [[nodiscard]] inline bool send_record(outbox& out, record_kind kind, std::uint32_t slot,
                                       std::string_view body = {}) {
   const auto bytes = static_cast<std::uint32_t>(sizeof(record_header) + body.size());
@@ -72,7 +73,7 @@ class ring_pair {
   return true;
 }
 
-/// What a record has behind its first eight bytes.
+/// Returns the bytes of a record after the first eight.
 [[nodiscard]] inline std::string body_of(const record_view& record) {
   return {reinterpret_cast<const char*>(record.data) + sizeof(record_header),
           record.bytes - sizeof(record_header)};
@@ -84,13 +85,13 @@ class ring_pair {
   return header.slot;
 }
 
-/// The bytes of a number or struct.
+/// Returns the bytes of a number or struct.
 template <class T>
 [[nodiscard]] std::string bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-/// Sends a request with these arguments; false when the ring is full.
+/// Sends a request with these arguments. False if the ring is full.
 [[nodiscard]] inline bool send_request(outbox& out, am::handler_key key, std::uint32_t slot,
                                        std::string_view arguments = {},
                                        record_kind kind = record_kind::request) {
@@ -100,7 +101,7 @@ template <class T>
   return send_record(out, kind, slot, body);
 }
 
-/// Reads and writes memory of this process in the peer's name.
+/// Reads and writes memory of this process as if it were the peer's.
 class fake_rma_engine final : public rma_engine {
  public:
   mapped_window window_at(node_id /*peer*/, std::uint64_t address) noexcept override {
@@ -125,7 +126,7 @@ class fake_rma_engine final : public rma_engine {
   bool works = true;
 };
 
-/// Counts what it is asked for.
+/// Counts calls of its functions.
 class fake_driver final : public lane_driver {
  public:
   void progress() noexcept override { ++progressed; }
@@ -134,7 +135,7 @@ class fake_driver final : public lane_driver {
   int armed = 0;
 };
 
-/// Hands out ends of lanes that the test has made, and notes which of them it gets back.
+/// Returns lane ends that the test has made, and notes which of them are closed.
 class fake_transport : public transport {
  public:
   [[nodiscard]] std::string_view scheme() const noexcept override { return "fake"; }
@@ -144,11 +145,14 @@ class fake_transport : public transport {
     return {true, 1, "fake"};
   }
 
-  [[nodiscard]] endpoint open(node_id /*peer*/, const lane_shape& shape) override {
+  [[nodiscard]] endpoint open(node_id peer, const lane_shape& shape) override {
+    if (opened.size() - closed.size() >= max_open)
+      throw no_lane_left(node_text(peer) + " has no lane left", peer);
     opened.push_back(std::make_unique<ring_pair>());
     endpoint c = opened.back()->opener();
     c.worker = shape.worker;
     c.own_worker = shape.own_worker;
+    c.driver = lanes_driver;
     c.id = next_id_++;
     return c;
   }
@@ -170,7 +174,7 @@ class fake_transport : public transport {
   void forget(node_id peer) noexcept override { forgotten.push_back(peer); }
   [[nodiscard]] farcall::rma_engine* rma_engine() noexcept override { return &memory; }
 
-  /// A peer opens a lane to us. Returns its id.
+  /// Lets a peer open a lane to this node. Returns the lane's id.
   std::uint64_t arrive(const endpoint& c) {
     const std::lock_guard guard(mutex_);
     arriving_.push_back(c);
@@ -180,9 +184,11 @@ class fake_transport : public transport {
   }
 
   fake_rma_engine memory;
+  std::size_t max_open = SIZE_MAX;     ///< most lanes open at a time
+  lane_driver* lanes_driver = nullptr; ///< driver of lanes that are opened
   std::vector<std::unique_ptr<ring_pair>> opened;
   std::vector<std::uint64_t> ended;  ///< accepted lanes that their openers have closed
-  std::vector<std::uint64_t> closed; ///< what close() was called with
+  std::vector<std::uint64_t> closed; ///< arguments of close()
   std::vector<node_id> forgotten;
 
  private:
@@ -195,17 +201,19 @@ class fake_transport : public transport {
 /// An engine of two nodes, itself and a peer that the test plays. Runs no threads by itself.
 class idle_engine {
  public:
-  explicit idle_engine(std::vector<am::handler> handlers = {})
+  explicit idle_engine(std::vector<am::handler_function> handlers = {},
+                       const call_context* context = nullptr)
       : doorbells_(std::make_unique<doorbell[]>(doorbell_count)) {
     am::engine_options o;
     o.nodes = 2;
     o.handlers = std::move(handlers);
+    o.context = context;
     o.doorbells = {doorbells_.get(), doorbell_count};
     o.heap = std::make_shared<shared_heap>(segment::create("idle-engine", std::size_t{64} << 20),
                                            segment{});
     engine_ = std::make_shared<am::engine>(std::move(o));
-    engine_->set_route(peer_id, via, 1);
-    engine_->listen(via);
+    engine_->peers().set_route(peer_id, via, 1);
+    engine_->acceptor().listen(via);
   }
   idle_engine(const idle_engine&) = delete;
   idle_engine& operator=(const idle_engine&) = delete;

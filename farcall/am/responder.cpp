@@ -28,16 +28,19 @@ struct responder::backlog {
     record_kind kind;
   };
   std::deque<waiting_reply> waiting;
-  std::unique_ptr<std::byte[]> pending;       ///< reply under construction that found no space
-  std::set<std::uint64_t> rendezvous_replies; ///< in our heap, until the caller has read them
+  /// Memory in which the current reply is written if the ring has no space for it.
+  std::unique_ptr<std::byte[]> pending;
+  /// Heap blocks with rendezvous replies that their callers have not read yet.
+  std::set<std::uint64_t> rendezvous_replies;
 };
 
 namespace {
 
 constexpr std::string_view no_memory = "its process has no memory left for a reply";
 
-// Peers can cause these lines as often as they like. Never destroyed: a worker may outlive static
-// objects.
+// Logs of lanes that were cut, and of posted calls that have failed. The number of their lines is
+// limited, because a peer can cause any number of them. The logs are never destroyed, because a
+// worker may outlive static objects.
 log::limited_log& lane_cuts() {
   static auto& lines = *new log::limited_log("more lanes were cut for want of memory");
   return lines;
@@ -47,7 +50,7 @@ log::limited_log& lost_posts() {
   return lines;
 }
 
-/// Of the kinds of requests, those that few calls are.
+/// True if the record is a valid request of a kind that rarely occurs.
 bool is_rare_request(const record_view& record) noexcept {
   if (record.kind == record_kind::request_rendezvous) return true;
   return (record.kind == record_kind::stoppable_request ||
@@ -73,7 +76,7 @@ void request_context::commit_rendezvous_reply(std::byte* reply, std::uint64_t by
     if (!wants_reply()) cancel_rendezvous_reply(reply);
   } catch (const std::bad_alloc&) {
     cancel_rendezvous_reply(reply);
-    reply_error("std::bad_alloc", "no memory for the answer");
+    reply_error("std::bad_alloc", "no memory for the reply");
   }
 }
 
@@ -88,14 +91,14 @@ void request_context::release_rendezvous_reply(std::uint64_t address) noexcept {
 void request_context::reply_error(std::string_view type_name, std::string_view text) noexcept {
   if (replied_) return;
   if (!wants_reply()) {
-    // Nobody will ever see it otherwise.
+    // Log the error, because the caller of a posted call receives no reply.
     lost_posts().warning("a posted call from " + node_text(source_) + " threw " +
                          thrown_text(type_name, text));
     replied_ = true;
     return;
   }
-  type_name = type_name.substr(0, largest_reply() / 4);
-  text = text.substr(0, largest_reply() / 2);
+  type_name = type_name.substr(0, max_reply() / 4);
+  text = text.substr(0, max_reply() / 2);
   const std::uint32_t sizes[2] = {static_cast<std::uint32_t>(type_name.size()),
                                   static_cast<std::uint32_t>(text.size())};
   const auto bytes = static_cast<std::uint32_t>(reply_body + sizeof sizes + sizes[0] + sizes[1]);
@@ -108,9 +111,10 @@ void request_context::reply_error(std::string_view type_name, std::string_view t
     std::copy_n(reinterpret_cast<const std::byte*>(text.data()), sizes[1], to);
     lane_->send(*this, record, bytes, record_kind::reply_error);
   } catch (const std::bad_alloc&) {
-    // The caller cannot be told now; losing its reply silently would let it wait for ever.
-    lane_cuts().error("no memory to report an error to " + node_text(source_) +
-                      "; its lane is cut");
+    // Cut the lane, because without the error reply its caller would wait for ever.
+    lane_cuts().error([this] {
+      return "no memory to report an error to " + node_text(source_) + "; its lane is cut";
+    });
     lane_->refuse_more(no_memory);
   }
 }
@@ -127,8 +131,9 @@ void request_context::reply_unknown() noexcept {
     std::byte* record = lane_->reserve(*this, reply_body);
     lane_->send(*this, record, reply_body, record_kind::reply_unknown);
   } catch (const std::bad_alloc&) {
-    lane_cuts().error("no memory to report an error to " + node_text(source_) +
-                      "; its lane is cut");
+    lane_cuts().error([this] {
+      return "no memory to report an error to " + node_text(source_) + "; its lane is cut";
+    });
     lane_->refuse_more(no_memory);
   }
 }
@@ -140,8 +145,8 @@ void request_context::name_lane(std::uint32_t callers_number) noexcept {
 // ---- responder --------------------------------------------------------------------------------
 
 responder::responder(engine& e, const endpoint& c)
-    : engine_(&e), endpoint_(c), counts_(&e.counters()->take_server(c.peer)),
-      by_(&e.counters_of_first_worker()), backlog_(new backlog) {
+    : engine_(&e), context_(e.context()), endpoint_(c), counts_(&e.counters()->take_server(c.peer)),
+      by_(&e.workers().first().counters()), backlog_(new backlog) {
   watch_forks();
 }
 
@@ -158,7 +163,8 @@ responder::~responder() {
 }
 
 counted_ptr<reply_port> responder::share_replies() {
-  // Not written while others may read it.
+  // Each thread that replies reads shares_replies_, so change it only while no other thread may
+  // reply.
   if (!shares_replies_) {
     if (!port_) {
       port_ = counted_ptr<reply_port>(new reply_port);
@@ -170,29 +176,32 @@ counted_ptr<reply_port> responder::share_replies() {
 }
 
 void responder::begin_wait(bool shares) noexcept {
-  // Relaxed: on the thread that asks, or before the lane passes on to it.
+  // Relaxed, because the next call of has_waiting() is on this thread, or on the worker that takes
+  // the lane. The accesses of that worker are ordered by lane_place::take().
   waiting_.fetch_add(1, std::memory_order_relaxed);
   if (!shares) return;
   try {
     (void)share_replies();
   } catch (const std::bad_alloc&) {
-    // The lane stays with its worker meanwhile.
+    // If there is no memory, no other thread can reply. In that case worker::leave() pins the lane
+    // to its worker while the handler waits.
   }
 }
 
 bool responder::has_waited_since(time_point now, time_point since) noexcept {
   if (!has_request()) {
-    looked_at_ = no_position;
+    polled_ = no_position;
     return false;
   }
   const std::uint64_t at = seen_.load(std::memory_order_relaxed);
-  if (std::exchange(looked_at_, at) != at) first_look_ = now;
-  return first_look_ <= since;
+  if (std::exchange(polled_, at) != at) first_poll_ = now;
+  return first_poll_ <= since;
 }
 
 bool responder::defers() const noexcept {
   if (has_waiting()) return true;
-  // Acquire; partner: the release subtraction in deferred_reply::end().
+  // Acquire, paired with the release subtraction in deferred_reply::end(), so that this thread sees
+  // that the reply was sent.
   return shares_replies_ && port_->pending.load(std::memory_order_acquire) != 0;
 }
 
@@ -210,22 +219,24 @@ void responder::unlock_replies(request_context& request) noexcept {
 record_view responder::next_request() noexcept {
   if (blocked() && !flush()) [[unlikely]]
     return {};
-  // A handler that waits before it has released its record would run it again.
+  // Take no request until a waiting handler has released its record, because peek() would find the
+  // same request again.
   if (current_bytes_ != 0 || is_cut()) [[unlikely]]
     return {};
   if (shares_replies_ && !defers()) [[unlikely]]
     shares_replies_ = false;
   const record_view record = peek(endpoint_.in);
   if (!record) {
-    // A pad may have been passed over, and what is behind it overwritten before more is served.
+    // Note the ring position behind a pad that peek() has consumed, because has_request() would
+    // mistake the pad's memory for a request.
     seen_.store(endpoint_.in.tail, std::memory_order_relaxed);
     return {};
   }
   if (record.kind == record_kind::lost) return {};
   if (record.kind == record_kind::corrupt || record.bytes < sizeof(request_header) ||
       (record.kind != record_kind::request && !is_rare_request(record))) {
-    // A peer may open lanes as often as it likes.
-    static log::limited_log refusals("more lanes were cut");
+    // Limit the number of log lines, because a peer may open any number of lanes.
+    static auto& refusals = *new log::limited_log("more lanes were cut");
     refusals.warning(node_text(endpoint_.peer) +
                      " sent bytes that are no request; its lane is cut");
     constexpr std::string_view why = "it was sent bytes that are no request";
@@ -273,7 +284,8 @@ bool responder::refuse_one() noexcept {
   if (!record) return false;
   request_header header;
   std::memcpy(&header, record.data, sizeof header);
-  // What the layer itself needs does not wait.
+  // Serve requests of the active-message layer itself in any case, because their handlers do not
+  // wait.
   if (header.key < first_user_key) return serve_one();
   current_bytes_ = record.bytes;
   request_context request(*engine_, *this);
@@ -284,7 +296,7 @@ bool responder::refuse_one() noexcept {
     request.reply_error(
         nested_too_deep_type,
         node_text(engine_->self()) +
-            " does not run this call: " + std::to_string(fiber_scheduler::most_suspended) +
+            " does not run this call: " + std::to_string(fiber_scheduler::max_suspended) +
             " handlers wait there, or no stack can be had for another; let handlers "
             "return futures instead of waiting, or call less deeply");
   } catch (const std::bad_alloc&) {
@@ -294,11 +306,12 @@ bool responder::refuse_one() noexcept {
 }
 
 void responder::run(request_context& request, handler_key key) noexcept {
-  if (const handler* h = engine_->find_handler(key)) [[likely]] {
+  if (const handler_function handler = engine_->handlers().find(key)) [[likely]] {
     worker_counters& counts = *by_;
     counts.running = std::uint64_t{request.extra_} << 32 | key;
-    h->run(request, h->context);
-    // Behind the answer, which the caller waits for.
+    handler(request);
+    // Count the request only after the handler has replied, so that counting does not delay the
+    // reply.
     ++counts.counts()[key];
   } else {
     request.reply_unknown();
@@ -322,29 +335,31 @@ void responder::name_lane(std::uint32_t callers_number) noexcept {
 
 std::uint64_t responder::position_of(const request_context& request) const noexcept {
   if (request.in_ring_) return endpoint_.in.tail;
-  // Its record, whose length is known, was given back before.
+  // Compute the position from the length of the rendezvous record, because the record's space was
+  // released before.
   const std::uint32_t bytes =
       rendezvous_record_bytes + (this_stack.stop != nullptr ? sizeof(stoppable_prefix) : 0);
   return endpoint_.in.tail - align_up<std::uint64_t>(bytes, record_alignment);
 }
 
-void responder::run_traced(request_context& request, const void* context) noexcept {
-  const auto& h = *static_cast<const traced_handler*>(context);
+void responder::run_traced(request_context& request) noexcept {
   responder& lane = *request.lane_;
+  // Key of the running request, which run() has just stored.
+  const auto key = static_cast<handler_key>(lane.by_->running);
+  const handler_function handler = lane.engine_->handlers().traced(key);
   trace::recorder& by = *lane.engine_->recorder();
   if (!by.is_on()) {
-    h.run.run(request, h.run.context);
+    handler(request);
     return;
   }
   const std::uint32_t number = lane.number_in_events(by);
   const std::uint64_t position = lane.position_of(request);
-  by.record(trace::event_kind::handler_begin, number, position, request.slot_, h.key,
-            request.extra_);
-  h.run.run(request, h.run.context);
-  // The lane may have gone on to another worker, and this be a child of a fork.
+  by.record(trace::event_kind::handler_begin, number, position, request.slot_, key, request.extra_);
+  handler(request);
+  // Check is_on() again, because this process may be a forked child by now. Do not use the lane,
+  // because another worker may have it by now.
   if (by.is_on())
-    by.record(trace::event_kind::handler_end, number, position, request.slot_, h.key,
-              request.extra_);
+    by.record(trace::event_kind::handler_end, number, position, request.slot_, key, request.extra_);
 }
 
 void responder::run_rendezvous(request_context& request, handler_key key) noexcept {
@@ -355,7 +370,8 @@ void responder::run_rendezvous(request_context& request, handler_key key) noexce
     rendezvous_body where{};
     std::memcpy(&where, request.arguments_, sizeof where);
     request.release();
-    const remote_bytes bytes = engine_->read_remote(endpoint_.peer, where.address, where.bytes);
+    const remote_bytes bytes =
+        engine_->peers().read_remote(endpoint_.peer, where.address, where.bytes);
     request.arguments_ = bytes.data;
     request.bytes_ = where.bytes;
     request.in_ring_ = false;
@@ -374,7 +390,7 @@ void responder::run_stoppable(request_context& request, handler_key key,
   request.bytes_ -= sizeof prefix;
   counted_ptr<stop_state> call;
   try {
-    call = engine_->stoppable().begin(endpoint_.peer, prefix.id);
+    call = engine_->stops().calls().begin(endpoint_.peer, prefix.id);
   } catch (const std::bad_alloc&) {
     request.release();
     request.reply_error("std::bad_alloc", "no memory for a call that can be stopped");
@@ -385,7 +401,8 @@ void responder::run_stoppable(request_context& request, handler_key key,
     request.reply_error("farcall::cancelled", "the call was stopped before it had begun");
     return;
   }
-  // Whoever tells the calls of a node that fails may have been there before.
+  // Stop the call if the caller's node has failed. The failure may have stopped the node's running
+  // calls just before this call was added to the table.
   if (is_abandoned()) call->request_stop();
   stop_state* const before = std::exchange(this_stack.stop, call.get());
   if (kind == record_kind::stoppable_request) {
@@ -401,8 +418,9 @@ void responder::reply_nothing(request_context& request) noexcept {
   try {
     send(request, reserve(request, reply_body), reply_body, record_kind::reply);
   } catch (const std::bad_alloc&) {
-    lane_cuts().error("no memory for a reply to " + node_text(endpoint_.peer) +
-                      "; its lane is cut");
+    lane_cuts().error([this] {
+      return "no memory for a reply to " + node_text(endpoint_.peer) + "; its lane is cut";
+    });
     refuse_more(no_memory);
   }
 }
@@ -419,8 +437,9 @@ void responder::keep(std::uint32_t bytes, record_kind kind) noexcept {
     backlog_->waiting.push_back({std::move(backlog_->pending), bytes, kind});
     blocked_.store(true, std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {
-    lane_cuts().error("no memory to keep a reply for " + node_text(endpoint_.peer) +
-                      "; its lane is cut");
+    lane_cuts().error([this] {
+      return "no memory to keep a reply for " + node_text(endpoint_.peer) + "; its lane is cut";
+    });
     refuse_more(no_memory);
   }
 }

@@ -18,7 +18,7 @@ using namespace am;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr std::uint32_t ring_size = smallest_ring;
+constexpr std::uint32_t ring_size = min_ring;
 
 responder* lane_of_handlers = nullptr;
 std::vector<std::string> seen;
@@ -35,52 +35,51 @@ void reply_text(request_context& request, const std::string& text) {
   request.commit_reply(to, static_cast<std::uint32_t>(text.size()));
 }
 
-void echo(request_context& request, const void* /*context*/) noexcept {
+void echo(request_context& request) noexcept {
   seen.push_back(arguments_of(request));
   request.release();
   reply_text(request, seen.back());
 }
 
-void stay_silent(request_context& request, const void* /*context*/) noexcept {
-  seen.push_back(arguments_of(request));
-}
+void stay_silent(request_context& request) noexcept { seen.push_back(arguments_of(request)); }
 
-void fail_twice(request_context& request, const void* /*context*/) noexcept {
+void fail_twice(request_context& request) noexcept {
   request.reply_error("type", "text");
   request.reply_error("other type", "only the first counts");
   request.reply_unknown();
 }
 
-void fail_at_length(request_context& request, const void* /*context*/) noexcept {
+void fail_at_length(request_context& request) noexcept {
   request.reply_error(std::string(ring_size, 't'), std::string(ring_size, 'x'));
 }
 
-void reply_rendezvous(request_context& request, const void* /*context*/) noexcept {
+void reply_rendezvous(request_context& request) noexcept {
   long_blocks.push_back(request.reserve_rendezvous_reply(10'000));
   request.commit_rendezvous_reply(long_blocks.back(), 10'000);
 }
 
-void release_named(request_context& request, const void* /*context*/) noexcept {
+void release_named(request_context& request) noexcept {
   std::uint64_t address = 0;
   std::memcpy(&address, request.arguments(), sizeof address);
   request.release_rendezvous_reply(address);
 }
 
-/// Serves on while it runs, once with its record still in the ring and once without.
-void serve_inside(request_context& request, const void* /*context*/) noexcept {
+/// Calls serve_one() inside a handler: before the record is released, and after.
+void serve_inside(request_context& request) noexcept {
   seen.emplace_back(lane_of_handlers->serve_one() ? "served too early" : "waited");
   request.release();
   seen.emplace_back(lane_of_handlers->serve_one() ? "served inside" : "nothing there");
   reply_text(request, "outer");
 }
 
-void tell_about(request_context& request, const void* context) noexcept {
+const int layer_above = 0;
+const auto* const some_context = reinterpret_cast<const call_context*>(&layer_above);
+
+void tell_about(request_context& request) noexcept {
   reply_text(request, std::to_string(request.source()) + " " + std::to_string(request.extra()) +
                           " " + (request.in_ring() ? "ring" : "memory") + " " +
-                          *static_cast<const std::string*>(context));
+                          (request.context() == some_context ? "context" : "no context"));
 }
-
-const std::string some_context = "context";
 
 enum key : handler_key {
   echo_key = first_user_key,
@@ -94,17 +93,16 @@ enum key : handler_key {
   null_key,
 };
 
-std::vector<handler> handlers() {
-  return {{&echo, nullptr},           {&stay_silent, nullptr},      {&fail_twice, nullptr},
-          {&fail_at_length, nullptr}, {&reply_rendezvous, nullptr}, {&release_named, nullptr},
-          {&serve_inside, nullptr},   {&tell_about, &some_context}, {nullptr, nullptr}};
+std::vector<handler_function> handlers() {
+  return {&echo,          &stay_silent,  &fail_twice, &fail_at_length, &reply_rendezvous,
+          &release_named, &serve_inside, &tell_about, nullptr};
 }
 
-/// A lane that serves what the test writes into requests_, and replies into replies_.
+/// A lane whose peer is the test, which writes requests_ and reads replies_.
 class responders : public ::testing::Test {
  protected:
   responders()
-      : engine_(handlers()), lane_(std::make_unique<responder>(*engine_, server())),
+      : engine_(handlers(), some_context), lane_(std::make_unique<responder>(*engine_, server())),
         requests_(rings_.opener().out), replies_(rings_.opener().in) {
     lane_of_handlers = lane_.get();
     seen.clear();
@@ -153,8 +151,8 @@ TEST_F(responders, reply_to_requests_one_by_one_and_in_order) {
   EXPECT_FALSE(next_reply());
 }
 
-// A sender commits a pad before it has written what goes behind it.
-TEST_F(responders, do_not_take_a_pad_that_they_have_passed_over_for_a_request) {
+// A sender commits a pad before it has written the record behind it.
+TEST_F(responders, never_serve_a_pad_as_a_request) {
   constexpr std::uint32_t next = request_body + 400;
   while ((requests_.head & requests_.mask) + next <= ring_size) {
     ASSERT_TRUE(send_request(requests_, silent_key, no_slot, "before"));
@@ -225,7 +223,7 @@ TEST_F(responders, cut_errors_to_what_fits_a_record) {
 
 // ---- replies that find no space -----------------------------------------------------------------
 
-TEST_F(responders, keep_replies_until_there_is_room) {
+TEST_F(responders, keep_replies_until_there_is_space) {
   std::vector<std::string> sent;
   for (int i = 0; !lane_->blocked(); ++i) {
     ASSERT_LT(i, 1000);
@@ -234,7 +232,7 @@ TEST_F(responders, keep_replies_until_there_is_room) {
     ASSERT_TRUE(lane_->serve_one());
   }
   ASSERT_TRUE(send_request(requests_, echo_key, 3, "behind"));
-  EXPECT_FALSE(lane_->serve_one()) << "answers stay in order";
+  EXPECT_FALSE(lane_->serve_one()) << "replies stay in order";
   EXPECT_FALSE(lane_->flush());
   EXPECT_EQ(seen.size(), sent.size());
 
@@ -280,7 +278,7 @@ TEST_F(responders, read_long_arguments_where_they_lie) {
   EXPECT_EQ(body_of(next_reply()), "1 0 memory context");
 }
 
-TEST_F(responders, reply_to_long_requests_that_make_no_sense_with_an_error) {
+TEST_F(responders, reply_to_invalid_long_requests_with_an_error) {
   alignas(16) const char text[] = "long arguments";
   const auto address = reinterpret_cast<std::uintptr_t>(text);
   const std::string good = bytes_of(rendezvous_body{address, sizeof text});
@@ -310,7 +308,7 @@ TEST_F(responders, keep_long_replies_until_the_caller_has_read_them) {
   const auto address = reinterpret_cast<std::uintptr_t>(long_blocks[0]);
   for (const std::uintptr_t wrong : {std::uintptr_t{0}, address + 8, UINTPTR_MAX})
     lane_->release_reply(wrong);
-  EXPECT_EQ(engine_->heap().bytes_in_use(), kept) << "no such answer";
+  EXPECT_EQ(engine_->heap().bytes_in_use(), kept) << "no such reply";
   ASSERT_TRUE(send_request(requests_, release_key, no_slot, bytes_of(address)));
   EXPECT_TRUE(lane_->serve_one());
   EXPECT_EQ(engine_->heap().bytes_in_use(), before);
@@ -329,7 +327,7 @@ TEST_F(responders, give_long_replies_back_that_nobody_has_read) {
 
 // ---- who serves ---------------------------------------------------------------------------------
 
-TEST_F(responders, serve_on_inside_a_handler_that_has_released_its_record) {
+TEST_F(responders, serve_inside_a_handler_after_its_release) {
   ASSERT_TRUE(send_request(requests_, inside_key, 1));
   ASSERT_TRUE(send_request(requests_, echo_key, 2, "inner"));
   EXPECT_TRUE(lane_->serve_one());
@@ -378,7 +376,7 @@ TEST_F(responders, read_nothing_more_once_cut) {
 
 // ---- bytes that do not move by themselves -------------------------------------------------------
 
-TEST_F(responders, have_their_carrier_move_bytes) {
+TEST_F(responders, have_their_driver_move_bytes) {
   lane_->progress();
   EXPECT_EQ(driver_.progressed, 1);
   ASSERT_TRUE(send_request(requests_, echo_key, 3));

@@ -6,11 +6,12 @@
 namespace farcall::am {
 namespace {
 
-/// Of so many yields of a thread, the kernel is asked about one: asking takes as long as a yield
-/// that nobody takes.
+/// Number of yields in which a thread asks the kernel once whether another thread ran. The thread
+/// does not ask at each yield, because asking takes as long as a yield to which no other thread
+/// responds.
 constexpr unsigned ask_interval = 16;
 
-/// How often another thread took the processor of the calling one.
+/// Returns how often another thread has taken the processor from the calling thread.
 long context_switches() noexcept {
   rusage used{};
   if (::getrusage(RUSAGE_THREAD, &used) != 0) return 0;

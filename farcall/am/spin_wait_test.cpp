@@ -14,11 +14,11 @@ namespace {
 using std::chrono::hours;
 using std::chrono::nanoseconds;
 
-/// Nothing here depends on how fast anything is: a policy spins not at all or for hours.
+/// Policies that spin not at all or for hours, so that the tests do not depend on speed.
 constexpr wait_policy not_at_all{nanoseconds(0), nanoseconds(0)};
 constexpr wait_policy for_hours{hours(10), hours(10)};
 
-/// Iterations until it is over, at most `most`.
+/// Returns the number of iterations, at most `most`, until the wait is over.
 unsigned turns_of(spin_wait& p, unsigned most = 100'000) {
   unsigned turns = 1;
   while (!p.is_over() && turns < most)
@@ -26,14 +26,14 @@ unsigned turns_of(spin_wait& p, unsigned most = 100'000) {
   return turns;
 }
 
-TEST(spin_wait, is_over_at_the_first_look_where_nobody_shall_spin) {
+TEST(spin_wait, is_over_at_once_without_spin_time) {
   std::atomic<bool> oversubscribed{false};
   spin_wait p(not_at_all, oversubscribed);
   EXPECT_EQ(turns_of(p), 64U);
   EXPECT_EQ(p.turn(), 64U);
 }
 
-TEST(spin_wait, looks_more_often_where_others_wait_for_the_processor) {
+TEST(spin_wait, reads_the_clock_more_often_if_oversubscribed) {
   std::atomic<bool> oversubscribed{true};
   spin_wait p(not_at_all, oversubscribed);
   EXPECT_EQ(turns_of(p), 8U);
@@ -76,17 +76,17 @@ TEST(spin_wait, has_no_deadline_unless_it_is_given_one) {
 
 constexpr wait_policy usual{std::chrono::milliseconds(2), std::chrono::microseconds(20)};
 
-TEST(is_oversubscribed, not_where_nobody_took_the_processor_however_long_the_yield_lasted) {
+TEST(is_oversubscribed, false_if_the_processor_was_not_taken) {
   for (const auto away : {nanoseconds(200), nanoseconds(830), nanoseconds(5'000)})
     EXPECT_FALSE(is_oversubscribed({.was_taken = false, .away = away}, usual)) << away.count();
 }
 
-TEST(is_oversubscribed, where_another_thread_took_the_processor_and_gave_it_back_soon) {
+TEST(is_oversubscribed, true_if_the_processor_was_given_back_soon) {
   for (const auto away : {nanoseconds(300), nanoseconds(1'200), nanoseconds(40'000)})
     EXPECT_TRUE(is_oversubscribed({.was_taken = true, .away = away}, usual)) << away.count();
 }
 
-TEST(is_oversubscribed, not_where_a_thread_that_computes_keeps_the_processor) {
+TEST(is_oversubscribed, false_if_a_computing_thread_keeps_the_processor) {
   for (const auto away : {nanoseconds(40'002), nanoseconds(8'000'000)})
     EXPECT_FALSE(is_oversubscribed({.was_taken = true, .away = away}, usual)) << away.count();
 }
@@ -97,7 +97,7 @@ TEST(is_oversubscribed, soon_is_what_the_policy_says) {
   EXPECT_FALSE(is_oversubscribed(y, {hours(1), nanoseconds(0)}));
 }
 
-/// Binds the calling thread, and those that it starts, to one processor.
+/// Binds the calling thread, and threads that it starts, to one processor.
 class on_one_processor {
  public:
   on_one_processor() {
@@ -115,7 +115,7 @@ class on_one_processor {
   cpu_set_t before_{};
 };
 
-/// Waits until `oversubscribed` has that value; false when that takes too long.
+/// Waits until `oversubscribed` has that value. False if it takes too long.
 bool becomes(spin_wait& p, const std::atomic<bool>& oversubscribed, bool value) {
   const time_point end = clock::now() + std::chrono::seconds(60);
   while (oversubscribed != value && clock::now() < end)
@@ -123,7 +123,7 @@ bool becomes(spin_wait& p, const std::atomic<bool>& oversubscribed, bool value) 
   return oversubscribed == value;
 }
 
-TEST(spin_wait, learns_from_the_kernel_whether_another_thread_wants_the_processor) {
+TEST(spin_wait, asks_the_kernel_whether_the_processor_was_taken) {
   const on_one_processor bound;
   std::atomic<bool> oversubscribed{true};
   spin_wait p({hours(10), std::chrono::milliseconds(1)}, oversubscribed);

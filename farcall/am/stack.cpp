@@ -9,12 +9,13 @@
 namespace farcall::am {
 namespace {
 
-/// What code that is about to be run should have left of the stack, in bytes.
+/// Stack space, in bytes, that must be free for code that runs on top of a waiting continuation. On
+/// a small stack, a quarter of the stack must be free.
 constexpr std::size_t stack_reserve = std::size_t{256} << 10;
 
 struct stack_bounds {
   const std::byte* lowest = nullptr;
-  const std::byte* limit = nullptr; ///< lowest, and what should be left above it
+  const std::byte* limit = nullptr; ///< address below which too little of the stack is left
 };
 
 const stack_bounds& bounds_of_thread() noexcept {
@@ -37,10 +38,11 @@ const stack_bounds& bounds_of_thread() noexcept {
 constinit thread_local stack_state this_stack{};
 
 bool stack_is_low() noexcept {
-  // Not the address of a variable: sanitizers may keep those elsewhere.
+  // Use a frame address rather than a variable's, because sanitizers may move variables to another
+  // stack.
   const auto* const here = static_cast<const std::byte*>(__builtin_frame_address(0));
   const stack_bounds& own = bounds_of_thread();
-  // The program may run this on a stack of its own, of which nothing is known.
+  // Returns false on a stack that the program itself has made, because its bounds are unknown.
   return here >= own.lowest && here < own.limit;
 }
 

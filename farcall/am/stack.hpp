@@ -4,8 +4,8 @@
 
 namespace farcall::am {
 
-/// True when so little of the calling thread's stack is left that no further handler should run on
-/// top of the one that waits.
+/// True if too little space is left on the calling thread's stack to run another continuation on
+/// top of the waiting one.
 [[nodiscard]] bool stack_is_low() noexcept;
 
 } // namespace farcall::am

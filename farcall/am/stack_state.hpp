@@ -2,6 +2,10 @@
 
 #include <farcall/base/language.hpp>
 
+namespace farcall {
+struct call_context;
+} // namespace farcall
+
 namespace farcall::am {
 
 class reply_catcher;
@@ -9,29 +13,33 @@ class stop_listener;
 class stop_state;
 struct lane_turn;
 
-/// A listener that is being told of a stop, and the one inside whose stop() that happens.
+/// Entry for a stop listener whose stop() is running on this stack. If stop() of another listener
+/// has caused this call, further down on the same stack, `outer` is the entry of that listener.
+/// Otherwise `outer` is null.
 struct listener_in_call {
   const stop_listener* listener = nullptr;
   const listener_in_call* outer = nullptr;
 };
 
-/// What belongs to the code on a stack rather than to the thread: kept while a fiber is suspended.
+/// State that belongs to the code on a stack rather than to a thread. It is preserved while the
+/// stack's fiber is suspended.
 struct stack_state {
-  /// Of the handler that runs, for the layers above; null outside handlers.
-  const void* context = nullptr;
-  /// Of the call that the handler runs for, if its caller can stop it.
+  /// Context of the running handler, used by the layers above. Null outside handlers.
+  const call_context* context = nullptr;
+  /// Stop state of the handler's call; null if the call is not stoppable.
   stop_state* stop = nullptr;
-  /// Of the innermost handler that has its reply.
+  /// Innermost reply catcher on this stack, or null if there is none.
   reply_catcher* catcher = nullptr;
-  /// Those that are told of stops further down on this stack.
+  /// Stop listeners whose stop() is running further down on this stack.
   const listener_in_call* told = nullptr;
-  /// In which a worker runs the handler.
+  /// Batch of requests in which a worker runs the handler.
   lane_turn* turn = nullptr;
-  /// Continuations are run further down on this stack (continuation.hpp).
+  /// True if continuations are running further down on this stack (continuation.hpp).
   bool runs_continuations = false;
 };
 
-/// Defined in the library: one for all parts of a program, whatever they hide.
+/// State of the current stack. It is defined in the library, so that all shared objects of a
+/// program use one instance.
 extern constinit thread_local stack_state this_stack;
 
 } // namespace farcall::am

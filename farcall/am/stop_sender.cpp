@@ -2,7 +2,6 @@
 #include <farcall/am/stop_sender.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/base/signals.hpp>
 
 #include <chrono>
 #include <exception>
@@ -11,73 +10,42 @@
 namespace farcall::am {
 namespace {
 
-/// How long it waits for space, of which nobody notifies it.
+/// Pause between two attempts to send to a node whose lane is full, because the node does not
+/// notify senders when there is space.
 constexpr std::chrono::milliseconds retry_interval{1};
 
 } // namespace
 
+stop_sender::stop_sender(engine& e)
+    : engine_(&e), thread_("farcall-service", [this](auto& lock) { return send_due(lock); }) {}
+
 void stop_sender::send(node_id to, const stop_message& what) noexcept {
   try {
-    const std::lock_guard guard(mutex_);
-    if (is_stopping_) return;
-    due_.push_back({to, what});
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    (void)thread_.submit([&] { due_.push_back({to, what}); });
   } catch (const std::exception& e) {
     log::warning(node_text(to) + " is told of a stop only with the next: " + e.what());
   }
-  something_.notify_one();
 }
 
-void stop_sender::run() noexcept {
-  leave_signals_to_other_threads();
-  // Others depend on this thread.
+time_point stop_sender::send_due(std::unique_lock<std::mutex>& lock) noexcept {
+  if (thread_.is_stopping()) return no_deadline;
+  waiting_.splice(waiting_.end(), due_);
+  if (waiting_.empty()) return no_deadline;
+  lock.unlock();
+  send_waiting();
+  lock.lock();
+  return waiting_.empty() ? no_deadline : clock::now() + retry_interval;
+}
+
+void stop_sender::send_waiting() noexcept {
+  // Continuations run on the completion thread instead of this one, because other threads depend on
+  // this one.
   const continuations_elsewhere moved(engine_->other_thread());
-  std::vector<bool> full(engine_->nodes());
-  std::unique_lock guard(mutex_);
-  for (;;) {
-    const auto has_news = [this] { return is_stopping_ || !due_.empty(); };
-    if (waiting_.empty()) {
-      is_busy_ = false;
-      nothing_.notify_all();
-      something_.wait(guard, has_news);
-    } else {
-      something_.wait_for(guard, retry_interval, has_news);
-    }
-    if (is_stopping_) return;
-    is_busy_ = true;
-    waiting_.splice(waiting_.end(), due_);
-    guard.unlock();
-    send_waiting(full);
-    guard.lock();
-  }
-}
-
-void stop_sender::send_waiting(std::vector<bool>& full) noexcept {
-  full.assign(full.size(), false);
-  waiting_.remove_if([&](const item& i) {
-    if (!full[i.to]) full[i.to] = !engine_->try_send_stop(i.to, i.what);
-    return !full[i.to];
+  full_.assign(engine_->peers().nodes(), false);
+  waiting_.remove_if([this](const item& i) {
+    if (!full_[i.to]) full_[i.to] = !engine_->stops().try_send(i.to, i.what);
+    return !full_[i.to];
   });
-}
-
-void stop_sender::drain(time_point deadline) noexcept {
-  std::unique_lock guard(mutex_);
-  // Where no thread could be made, nobody will send them.
-  const auto is_done = [this] { return (due_.empty() && !is_busy_) || !thread_.joinable(); };
-  if (deadline == no_deadline) {
-    nothing_.wait(guard, is_done);
-  } else {
-    nothing_.wait_until(guard, deadline, is_done);
-  }
-}
-
-void stop_sender::stop() noexcept {
-  {
-    const std::lock_guard guard(mutex_);
-    is_stopping_ = true;
-  }
-  something_.notify_one();
-  if (thread_.joinable()) thread_.join();
 }
 
 } // namespace farcall::am

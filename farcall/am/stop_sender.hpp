@@ -3,36 +3,35 @@
 #include <farcall/am/message.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
+#include <farcall/base/service_thread.hpp>
 
-#include <condition_variable>
-#include <cstddef>
 #include <list>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 namespace farcall::am {
 
 class engine;
 
-/// Sends stops of calls on a thread of its own: whoever requests a stop must not wait for a lane to
-/// be opened, nor for space in it. Started by the first. Those for one node go in order; a node
-/// that takes none keeps none of another waiting.
+/// Sends requests to stop calls on a service thread, because a thread that stops a call must not
+/// wait for a lane to be opened, nor for space in it. Stops for one node are sent in order. A full
+/// lane to one node does not delay stops for another.
 class stop_sender {
  public:
-  explicit stop_sender(engine& e) noexcept : engine_(&e) {}
+  explicit stop_sender(engine& e);
   stop_sender(const stop_sender&) = delete;
   stop_sender& operator=(const stop_sender&) = delete;
   ~stop_sender() { stop(); }
 
-  /// Takes locks of its own only, so a lane's guard may be held. Any thread.
+  /// Queues a stop for the service thread. Takes only the queue's own locks, so that the caller may
+  /// hold a lane's guard. Any thread may call it.
   void send(node_id to, const stop_message& what) noexcept;
 
-  /// Waits until all are sent, at most until `deadline`.
-  void drain(time_point deadline) noexcept;
+  /// Waits until all queued stops are sent, at most until `deadline`.
+  void drain(time_point deadline) noexcept { (void)thread_.drain(deadline); }
 
-  /// Ends the thread; what is not sent yet is dropped.
-  void stop() noexcept;
+  /// Ends the service thread. Stops that are not sent yet are dropped.
+  void stop() noexcept { (void)thread_.stop(); }
 
  private:
   struct item {
@@ -40,18 +39,15 @@ class stop_sender {
     stop_message what;
   };
 
-  void run() noexcept;
-  void send_waiting(std::vector<bool>& full) noexcept;
+  [[nodiscard]] time_point send_due(std::unique_lock<std::mutex>& lock) noexcept;
+  void send_waiting() noexcept;
 
   engine* engine_;
-  std::mutex mutex_;
-  std::condition_variable something_;
-  std::condition_variable nothing_;
-  std::list<item> due_;
-  std::list<item> waiting_; ///< the thread's
-  bool is_busy_ = false;    ///< the thread has some in hand
-  bool is_stopping_ = false;
-  std::thread thread_;
+  std::list<item> due_; ///< stops to send; guarded by the thread's mutex
+  /// Stops that could not be sent yet. Only the service thread uses this list and full_.
+  std::list<item> waiting_;
+  std::vector<bool> full_; ///< by node; true if a stop to the node could not be sent in this round
+  service_thread thread_;
 };
 
 } // namespace farcall::am

@@ -32,7 +32,8 @@ void stop_state::take_out(stop_listener& l) noexcept {
 void stop_state::request_stop() noexcept {
   std::unique_lock guard(mutex_);
   if (requested_.load(std::memory_order_relaxed)) return;
-  // Release; partner: the acquire load in stop_requested().
+  // Release, paired with the acquire load in stop_requested(), so that the stopped handler sees
+  // earlier writes of this thread.
   requested_.store(true, std::memory_order_release);
   runs_on_ = std::this_thread::get_id();
   while (first_ != nullptr) {
@@ -42,7 +43,7 @@ void stop_state::request_stop() noexcept {
     guard.unlock();
     const listener_in_call told{&l, this_stack.told};
     this_stack.told = &told;
-    // It may end itself.
+    // Do not use the listener after this call, because it may be destroyed in its stop().
     l.stop();
     this_stack.told = told.outer;
     guard.lock();
@@ -62,16 +63,17 @@ bool stop_state::add(stop_listener& l) noexcept {
   return true;
 }
 
-/// That a listener's stop() has returned which another fiber of the thread runs.
+/// Waits until a listener's stop() has returned, which another fiber of this thread is running.
 class stop_state::return_wait final : public wait_condition {
  public:
   return_wait(stop_state& whose, const stop_listener& l) noexcept
       : wait_condition(no_deadline), whose_(whose), listener_(l) {}
 
-  state poll() noexcept override { return look_again() ? state::over : state::pending; }
-  // It returns on this thread, which looks again before it sleeps.
+  state poll() noexcept override { return poll_again() ? state::over : state::pending; }
+  // Add no doorbell, because the awaited stop() runs on another fiber of this very thread. The
+  // thread calls poll_again() after that fiber has run, and before the thread sleeps.
   void add_doorbells(std::vector<doorbell*>& /*to*/) override {}
-  bool look_again() noexcept override {
+  bool poll_again() noexcept override {
     const std::lock_guard guard(whose_.mutex_);
     return whose_.running_ != &listener_;
   }
@@ -85,7 +87,7 @@ void stop_state::remove(stop_listener& l) noexcept {
   std::unique_lock guard(mutex_);
   if (l.is_listening_) return take_out(l);
   if (running_ != &l) return;
-  // One that removes itself must not wait for its own end.
+  // A listener that removes itself in its own stop() must not wait until that stop() has returned.
   for (const listener_in_call* t = this_stack.told; t != nullptr; t = t->outer)
     if (t->listener == &l) return;
   if (runs_on_ != std::this_thread::get_id())

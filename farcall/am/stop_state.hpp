@@ -15,8 +15,8 @@ namespace farcall::am {
 
 class stoppable_calls;
 
-/// What is to be told of a stop. Owned by whoever adds it to a stop_state, and not destroyed before
-/// it is removed there.
+/// Object that is told when its call is stopped. The code that adds a listener to a stop_state owns
+/// it, and must remove it from there before destroying it.
 class stop_listener {
  public:
   stop_listener() = default;
@@ -34,40 +34,46 @@ class stop_listener {
   bool is_listening_ = false;
 };
 
-/// What a call that its caller can stop knows of that, on the node that runs it. Held by the table
-/// of such calls until it has ended, and by what its handler has made of it. Any thread may use it.
+/// Stop state of a stoppable call, on the node that runs the call. It exists until the call has
+/// ended and the stop tokens of the call's handler are destroyed, because the table of stoppable
+/// calls and these tokens hold references. Any thread may use it.
 class stop_state : public counted {
  public:
-  /// Of no call of another node: for whoever requests the stop himself.
+  /// Makes a stop state for code that calls request_stop() itself, without a call from another
+  /// node.
   stop_state() noexcept;
   stop_state(counted_ptr<stoppable_calls> calls, node_id origin, std::uint64_t id) noexcept;
   ~stop_state();
 
-  /// From what the calling thread has freed: each stoppable call has one.
+  /// Allocates from memory that the calling thread has freed before, because each stoppable call
+  /// needs a stop state.
   static void* operator new(std::size_t bytes);
   static void operator delete(void* memory) noexcept;
 
   [[nodiscard]] bool stop_requested() const noexcept {
-    // Acquire; partner: the release store in request_stop().
+    // Acquire, paired with the release store in request_stop(), so that earlier writes of the
+    // stopping thread are visible.
     return requested_.load(std::memory_order_acquire);
   }
 
-  /// Tells those that listen, on the calling thread, in the order in which they were added. Only
-  /// the first time.
+  /// Requests the stop: calls stop() of the listeners on the calling thread, in the order in which
+  /// they were added. Only the first call has an effect.
   void request_stop() noexcept;
 
-  /// False, and nothing is added, when a stop was requested before.
+  /// Adds a listener. Returns false, without adding it, if a stop was requested before.
   [[nodiscard]] bool add(stop_listener& l) noexcept;
-  /// It is told no more. Waits until its stop() has returned, unless that is what calls this; on a
-  /// fiber, others of the thread run meanwhile.
+  /// Removes a listener. If its stop() is running, waits until stop() has returned, unless the
+  /// caller is inside that stop(). While a fiber waits, other fibers run.
   void remove(stop_listener& l) noexcept;
 
-  /// The reply will be given after the handler has returned: whoever gives it calls end(). For the
-  /// thread that runs the handler, as is_deferred().
+  /// Notes that the reply to the call is deferred. The thread that gives the reply then calls
+  /// end(), in place of the handler's thread. Only the handler's thread may call defer() and
+  /// is_deferred().
   void defer() noexcept { is_deferred_ = true; }
   [[nodiscard]] bool is_deferred() const noexcept { return is_deferred_; }
 
-  /// The call has replied: a stop of it does nothing from now on.
+  /// Removes the call from the table of stoppable calls after the reply was given. A later stop of
+  /// the call has no effect.
   void end() noexcept;
 
   [[nodiscard]] node_id origin() const noexcept { return origin_; }
@@ -82,8 +88,9 @@ class stop_state : public counted {
 
   const counted_ptr<stoppable_calls> calls_;
   const node_id origin_ = no_node;
-  const std::uint64_t id_ = 0;   ///< among those of its origin
-  counted_ptr<stop_state> next_; ///< in the table
+  /// Number of the call, unique among the calls of the node `origin_`.
+  const std::uint64_t id_ = 0;
+  counted_ptr<stop_state> next_; ///< next call in a list of the table
   bool is_deferred_ = false;
 
   std::mutex mutex_;
@@ -91,7 +98,8 @@ class stop_state : public counted {
   std::condition_variable returned_;
   stop_listener* first_ = nullptr;
   stop_listener* last_ = nullptr;
-  const stop_listener* running_ = nullptr; ///< its stop() has begun and not returned
+  /// Listener whose stop() is running; null if there is none.
+  const stop_listener* running_ = nullptr;
   std::thread::id runs_on_;
 };
 

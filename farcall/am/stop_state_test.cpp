@@ -30,7 +30,7 @@ class calling final : public stop_listener {
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class stop_states : public ::testing::Test {
  protected:
-  // The table and its calls hold each other until these have ended.
+  // End the call: the table and its calls hold each other until then.
   ~stop_states() override { state_->end(); }
 
   counted_ptr<stoppable_calls> calls_{new stoppable_calls};
@@ -69,13 +69,13 @@ TEST_F(stop_states, tell_nobody_who_has_been_removed) {
   EXPECT_THAT(told, ::testing::ElementsAre(2));
 }
 
-/// Kept by a fiber until the test lets it go.
+/// Condition of a waiting fiber, which the test ends.
 class gate final : public wait_condition {
  public:
   gate() noexcept : wait_condition(no_deadline) {}
   state poll() noexcept override { return is_open ? state::over : state::pending; }
   void add_doorbells(std::vector<doorbell*>& /*to*/) override {}
-  bool look_again() noexcept override { return is_open; }
+  bool poll_again() noexcept override { return is_open; }
   bool is_open = false;
 };
 
@@ -92,7 +92,8 @@ TEST_F(stop_states, wait_for_listeners_that_another_fiber_tells) {
   const auto run = [&](std::function<void()> f) {
     return fibers.run(
         [](void* what) noexcept {
-          // The stack that starts it may be gone when it goes on.
+          // Moved to the fiber's stack: the stack that starts the fiber may be gone when it
+          // continues.
           const auto own = std::move(*static_cast<std::function<void()>*>(what));
           own();
         },

@@ -6,12 +6,24 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <string>
 #include <thread>
 
 namespace farcall::am {
+namespace {
+
+/// Log of calls that were not stopped. The number of its lines is limited, because peers can cause
+/// any number of them. The log is never destroyed, because a worker may outlive static objects.
+log::limited_log& unstopped_calls() {
+  static auto& lines = *new log::limited_log("more calls were not stopped");
+  return lines;
+}
+
+} // namespace
 
 stoppable_calls::place& stoppable_calls::first_of(node_id origin, std::uint64_t id) noexcept {
-  // Each node counts its calls.
+  // Add a large multiple of the origin to the id, because the ids of all nodes count from 1 on. The
+  // ids of different nodes are thereby spread over the buckets.
   return begun_[(id + std::uint64_t{origin} * 0x9e3779b97f4a7c15) & (begun_.size() - 1)];
 }
 
@@ -42,7 +54,7 @@ counted_ptr<stop_state> stoppable_calls::begin(node_id origin, std::uint64_t id)
   const std::lock_guard guard(mutex_);
   if (!stopped_.empty() && stopped_.erase({origin, id}) != 0) return {};
   if (size_ == begun_.size()) grow();
-  // Of two calls by one name, which is a peer's mistake, the second cannot be stopped.
+  // If a peer uses an id twice by mistake, the second of its calls cannot be stopped.
   if (place& at = find(origin, id); !at) {
     at = call;
     ++size_;
@@ -56,7 +68,8 @@ void stoppable_calls::end(const stop_state& call) noexcept {
   if (begun_.empty()) return;
   place& at = find(call.origin(), call.id());
   if (at.get() != &call) return;
-  // What it holds may be the last of it, and of this table.
+  // Destroy the entry after the lock, because the entry may hold the last reference to the call and
+  // to this table.
   ended = std::move(at);
   at = std::move(ended->next_);
   --size_;
@@ -65,12 +78,22 @@ void stoppable_calls::end(const stop_state& call) noexcept {
 void stoppable_calls::stop(node_id origin, std::uint64_t id) noexcept {
   counted_ptr<stop_state> begun;
   try {
-    const std::lock_guard guard(mutex_);
-    if (!begun_.empty()) begun = find(origin, id);
-    if (!begun && stopped_.size() < most_stopped) stopped_.insert({origin, id});
+    bool is_kept = true;
+    {
+      const std::lock_guard guard(mutex_);
+      if (!begun_.empty()) begun = find(origin, id);
+      if (!begun) {
+        is_kept = stopped_.size() < max_stopped || stopped_.contains({origin, id});
+        if (is_kept) stopped_.insert({origin, id});
+      }
+    }
+    if (!is_kept) {
+      unstopped_calls().warning("a call from " + node_text(origin) + " is not stopped: " +
+                                std::to_string(max_stopped) + " stops are remembered already");
+    }
   } catch (const std::bad_alloc&) {
-    static auto& lines = *new log::limited_log("more calls were not stopped");
-    lines.warning("a call from " + node_text(origin) + " is not stopped: there is no memory");
+    unstopped_calls().warning(
+        [&] { return "a call from " + node_text(origin) + " is not stopped: there is no memory"; });
   }
   if (begun) begun->request_stop();
 }
@@ -89,7 +112,8 @@ std::vector<counted_ptr<stop_state>> stoppable_calls::drop_calls_of(node_id orig
     for (const place* at = &first; *at; at = &(*at)->next_)
       many += is_of_it(*at) ? 1 : 0;
   }
-  // Room first: what was taken out must not be lost.
+  // Reserve memory before removing calls, because removed calls must not be lost when memory runs
+  // out.
   dropped.reserve(many);
   for (place& first : begun_) {
     for (place* at = &first; *at;) {
@@ -129,7 +153,8 @@ void stoppable_calls::after_fork_in_parent() noexcept {
 
 void stoppable_calls::after_fork_in_child() noexcept {
   for_each_begun([](stop_state& call) {
-    // Another thread does not go on telling it here.
+    // If another thread of the parent was running a listener, forget that listener, because its
+    // thread does not exist in the forked child.
     if (call.runs_on_ != std::this_thread::get_id()) call.running_ = nullptr;
     call.mutex_.unlock();
   });

@@ -14,48 +14,55 @@
 
 namespace farcall::am {
 
-/// The calls of other nodes, and of this one to itself, that their callers can stop: those that
-/// have begun here, and those of which a stop has come before they have begun. Calls are known by
-/// their origin and the number that it has given them. Any thread may use it.
+/// The stoppable calls on this node: calls that have begun, and stops that arrived before their
+/// call had begun. A call is identified by its caller's node and by the number that the caller's
+/// node gave to it. Any thread may use the table.
 class stoppable_calls final : public counted, private fork_observer {
  public:
   /// Throws std::bad_alloc.
   stoppable_calls() { watch_forks(); }
   ~stoppable_calls() override { unwatch_forks(); }
 
-  /// A call begins. Null when it was stopped before: then it is not run. Throws std::bad_alloc.
+  /// Begins a call. Returns null if the call was stopped before it began and must not run. Throws
+  /// std::bad_alloc.
   [[nodiscard]] counted_ptr<stop_state> begin(node_id origin, std::uint64_t id);
-  /// It has replied.
+  /// Removes a call from the table after it has replied.
   void end(const stop_state& call) noexcept;
 
-  /// Tells a call that has begun; any other is not going to begin until it is forgotten. Runs those
-  /// that listen on the calling thread.
+  /// Stops a call. If the call has begun, runs its listeners on the calling thread. Otherwise keeps
+  /// the call from beginning, until forget().
   void stop(node_id origin, std::uint64_t id) noexcept;
-  /// A call that was stopped has ended: the stop may have come too late, and found nothing.
+  /// Drops the stop that is kept for a call, if there is one. The caller's node asks for this when
+  /// the call has ended, because a stop that arrives after the call's end would otherwise be kept
+  /// for good.
   void forget(node_id origin, std::uint64_t id) noexcept;
 
-  /// The node has failed. Returns its calls that have begun, in the order of their numbers; nobody
-  /// has told them yet. Throws std::bad_alloc.
+  /// Removes and returns the running calls of a node that has failed, ordered by their numbers, and
+  /// drops the stops that were kept for its other calls. The caller must stop the returned calls.
+  /// Throws std::bad_alloc.
   [[nodiscard]] std::vector<counted_ptr<stop_state>> drop_calls_of(node_id origin);
 
-  /// How many calls it knows.
+  /// Returns how many calls and stops the table contains.
   [[nodiscard]] std::size_t size() const noexcept;
 
  private:
-  /// A node that never says what may be forgotten shall not fill the memory.
-  static constexpr std::size_t most_stopped = std::size_t{1} << 20;
+  /// Maximum size of stopped_. The limit protects this node from peers that never tell it to forget
+  /// a call.
+  static constexpr std::size_t max_stopped = std::size_t{1} << 20;
 
   using name = std::pair<node_id, std::uint64_t>;
   using place = counted_ptr<stop_state>;
 
-  /// Of those that are found there. With the mutex, as the next two.
+  /// Returns the head of the hash bucket for a call. Call with the mutex held, like find() and
+  /// grow().
   [[nodiscard]] place& first_of(node_id origin, std::uint64_t id) noexcept;
-  /// Where the call is; else the null at the end of those beside it.
+  /// Returns the place in the table that refers to the call. If the call is unknown, returns the
+  /// null place at the end of its bucket.
   [[nodiscard]] place& find(node_id origin, std::uint64_t id) noexcept;
   void grow();
 
-  // A handler may fork, and then return, or give its reply, in the child: what it uses there must
-  // be whole.
+  // Locks the table during a fork, because a handler may fork and then return or reply in the
+  // child, where the table must be consistent.
   void before_fork() noexcept override;
   void after_fork_in_parent() noexcept override;
   void after_fork_in_child() noexcept override;
@@ -63,9 +70,9 @@ class stoppable_calls final : public counted, private fork_observer {
   void for_each_begun(const F& f) noexcept;
 
   mutable std::mutex mutex_;
-  std::vector<place> begun_; ///< a power of two; each the first of a list
-  std::size_t size_ = 0;     ///< of these calls
-  std::set<name> stopped_;   ///< before they have begun
+  std::vector<place> begun_; ///< hash table of lists of calls; its size is a power of two
+  std::size_t size_ = 0;     ///< number of calls in begun_
+  std::set<name> stopped_;   ///< calls that were stopped before they began
 };
 
 } // namespace farcall::am

@@ -128,20 +128,20 @@ TEST_F(stoppable_call_tables, live_as_long_as_their_calls) {
 }
 
 TEST_F(stoppable_call_tables, are_whole_in_children_of_forks) {
-  // Ends its children by a lock that they cannot have.
+  // Children would deadlock on a sanitizer's lock that a parent's thread held.
   if (under_sanitizer) GTEST_SKIP() << "sanitizers do not keep their own locks whole over a fork";
   std::atomic<bool> ends{false};
   std::vector<counted_ptr<stop_state>> many;
   for (std::uint64_t id = 0; id < 3000; ++id)
     many.push_back(calls_->begin(2, id));
-  // Has the lock for most of the time.
+  // Holds the table's lock most of the time.
   std::thread other([&] {
     while (!ends)
       (void)calls_->drop_calls_of(3);
   });
   for (std::uint64_t id = 0; id < 30; ++id) {
     const auto call = calls_->begin(1, id);
-    // The other has to get the lock again.
+    // Lets the other thread lock again.
     std::this_thread::sleep_for(std::chrono::microseconds(20 * id));
     forked_child child([&] {
       ::alarm(20);

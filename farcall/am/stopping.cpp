@@ -1,4 +1,5 @@
 #include <farcall/am/engine.hpp>
+#include <farcall/am/stopping.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 
@@ -9,9 +10,6 @@
 #include <utility>
 #include <vector>
 
-/// How stops of calls get to the nodes that run them, and what these do about them. Stops to a node
-/// go through a lane with a worker of its own there: a stop is heard while handlers run, and
-/// overtakes the calls that wait behind them.
 namespace farcall::am {
 namespace {
 
@@ -31,51 +29,57 @@ class telling final : public continuation {
 
 } // namespace
 
-void engine::take_stop(request_context& request, const void* /*context*/) noexcept {
+void stopping::take(request_context& request) noexcept {
   stop_message what{};
   if (request.bytes() != sizeof what) return;
   std::memcpy(&what, request.arguments(), sizeof what);
   const node_id from = request.source();
-  stoppable_calls& calls = request.owner().stoppable();
-  // What listens for the stop may wait.
+  stoppable_calls& calls = request.owner().stops().calls();
+  // Release the record before the listeners run, because they may wait.
   request.release();
   if (what.action == stop_action::stop) calls.stop(from, what.id);
   if (what.action == stop_action::forget) calls.forget(from, what.id);
 }
 
-requester& engine::lane_for_stops(node_id node) {
-  // A node that takes no more calls is still told of those that it runs.
-  if (const peer* const p = known(node);
-      p != nullptr && p->stops.lane != nullptr && !p->stops.lane->is_lost()) {
-    return *p->stops.lane;
+void stopping::tell_calls_of(const std::vector<node_id>& failed, continuation_list& due) {
+  for (const node_id node : failed) {
+    auto begun = calls_->drop_calls_of(node);
+    if (!begun.empty()) due.push_back(*new telling(std::move(begun)));
   }
-  auto& [lane, is_shared] = reach(node, clock::now()).stops;
-  if (lane != nullptr && lane->is_lost()) {
-    requester& lost = *std::exchange(lane, nullptr);
-    if (!is_shared) retire(lost);
-  }
-  if (lane != nullptr) return *lane;
-  try {
-    // No reply comes through it, so its doorbell does not matter. Does not wait.
-    lane = &open_on(node, acceptor_doorbell(), true, clock::now());
-    is_shared = false;
-  } catch (const no_lane_left&) {
-    // Then they overtake nothing but what waits in other lanes.
-    lane = share_lane(node);
-    if (lane == nullptr) throw;
-    is_shared = true;
-  }
-  return *lane;
 }
 
-bool engine::try_send_stop(node_id node, const stop_message& what) noexcept {
-  if (has_failed(node)) return true;
+stopping::lane_to_node& stopping::reach(node_id node) {
+  lane_to_node& way = lanes_[node];
+  // Use an open lane even if the node refuses new calls, because it may still run calls that can be
+  // stopped.
+  if (way.lane != nullptr && !way.lane->is_lost()) return way;
+  (void)owner_.peers().reach(node, clock::now());
+  if (way.lane != nullptr) {
+    requester& lost = *std::exchange(way.lane, nullptr);
+    if (!way.is_shared) owner_.lanes().retire(lost);
+  }
   try {
-    requester& l = lane_for_stops(node);
+    way.lane = &owner_.lanes().open_for_stops(node);
+    way.is_shared = false;
+  } catch (const no_lane_left&) {
+    // The node has no lane left for stops alone, so share a lane with callers. A stop in such a
+    // lane waits behind the calls of this lane, and overtakes only calls in other lanes.
+    way.lane = owner_.lanes().share(node);
+    if (way.lane == nullptr) throw;
+    way.is_shared = true;
+  }
+  return way;
+}
+
+bool stopping::try_send(node_id node, const stop_message& what) noexcept {
+  if (owner_.has_failed(node)) return true;
+  try {
+    const lane_to_node& way = reach(node);
+    requester& l = *way.lane;
     l.guard().lock();
-    // Nothing comes but replies to drain(), and the end of the connection, which in other lanes
-    // their users find.
-    if (!peers_.find(node)->stops.is_shared && l.pump() != 0) notify_if_armed(l.wakes());
+    // Receive the replies to fences, and notice a lost connection. In a lane that is shared with
+    // callers, the callers do both.
+    if (!way.is_shared && l.pump() != 0) notify_if_armed(l.wakes());
     const bool is_over = l.failure() != nullptr;
     std::byte* const space = is_over ? nullptr : l.try_reserve_request(sizeof what);
     if (space != nullptr) {
@@ -83,20 +87,14 @@ bool engine::try_send_stop(node_id node, const stop_message& what) noexcept {
       l.commit_request(space, sizeof what, stop_call_key, nullptr);
     }
     l.guard().unlock();
-    // Through a new connection, where it was that.
+    // If the connection is lost, return false so that the next attempt opens a new lane.
     return space != nullptr || (is_over && !l.is_lost());
   } catch (const timeout&) {
-    return false; // a lane is to come
+    return false; // try again later: no lane is free yet, but one will be
   } catch (const std::exception& e) {
     log::warning(node_text(node) + " is not told of a stop: " + e.what());
     return true;
   }
-}
-
-void engine::tell_calls_of(node_id node, continuation_list& due) {
-  auto begun = stoppable_->drop_calls_of(node);
-  if (begun.empty()) return;
-  due.push_back(*new telling(std::move(begun)));
 }
 
 } // namespace farcall::am

@@ -26,10 +26,10 @@ std::atomic<bool> gate_is_open{false};
 std::atomic<int> runs{0};
 std::atomic<int> begun{0};
 std::atomic<int> told{0};
-std::atomic<bool> lets_go{false};
+std::atomic<bool> may_return{false};
 std::optional<deferred_reply> deferred;
 
-/// What is said about a listener has to be said in the handler that has it.
+/// Listener whose expectations are set in the handler that owns it.
 class listening final : public stop_listener {
  public:
   explicit listening(std::function<void()> f) : f_(std::move(f)) {}
@@ -39,19 +39,19 @@ class listening final : public stop_listener {
   std::function<void()> f_;
 };
 
-void count(request_context& request, const void* /*context*/) noexcept {
+void count(request_context& request) noexcept {
   request.release();
   ++runs;
 }
 
-void hold(request_context& request, const void* /*context*/) noexcept {
+void hold(request_context& request) noexcept {
   request.release();
   ++begun;
   (void)eventually([] { return gate_is_open.load(); });
 }
 
-/// Runs until it is stopped.
-void run_on(request_context& request, const void* /*context*/) noexcept {
+/// Handler that runs until it is stopped.
+void run_on(request_context& request) noexcept {
   request.release();
   const counted_ptr<stop_state> call(this_stack.stop);
   if (!call) return request.reply_error("error", "not to be stopped");
@@ -59,13 +59,13 @@ void run_on(request_context& request, const void* /*context*/) noexcept {
   if (eventually([&] { return call->stop_requested(); })) ++told;
 }
 
-/// The same, and what listens keeps the thread that tells it.
-void run_on_and_keep(request_context& request, const void* /*context*/) noexcept {
+/// Handler like run_on(), with a listener that blocks the thread that calls it.
+void run_on_and_keep(request_context& request) noexcept {
   request.release();
   const counted_ptr<stop_state> call(this_stack.stop);
   listening slow([] {
     ++told;
-    (void)eventually([] { return lets_go.load(); });
+    (void)eventually([] { return may_return.load(); });
   });
   if (!call->add(slow)) return;
   ++begun;
@@ -73,13 +73,13 @@ void run_on_and_keep(request_context& request, const void* /*context*/) noexcept
   call->remove(slow);
 }
 
-void reply_later(request_context& request, const void* /*context*/) noexcept {
+void reply_later(request_context& request) noexcept {
   request.release();
   deferred.emplace(request.defer());
   ++begun;
 }
 
-void sum(request_context& request, const void* /*context*/) noexcept {
+void sum(request_context& request) noexcept {
   std::uint64_t all = 0;
   for (std::uint64_t i = 0; i < request.bytes(); ++i)
     all += static_cast<std::uint64_t>(request.arguments()[i]);
@@ -97,9 +97,8 @@ enum key : handler_key {
   sum_key,
 };
 
-std::vector<handler> handlers() {
-  return {{&count, nullptr},           {&hold, nullptr},        {&run_on, nullptr},
-          {&run_on_and_keep, nullptr}, {&reply_later, nullptr}, {&sum, nullptr}};
+std::vector<handler_function> handlers() {
+  return {&count, &hold, &run_on, &run_on_and_keep, &reply_later, &sum};
 }
 
 void read_word(pending_call& slot, reply_action action, reply_view what) {
@@ -114,21 +113,21 @@ class stopping : public ::testing::Test {
  protected:
   stopping() : engine_(handlers()) {
     gate_is_open = false;
-    lets_go = false;
+    may_return = false;
     runs = 0;
     begun = 0;
     told = 0;
-    engine_->start_workers(0);
+    engine_->workers().start(0);
   }
   ~stopping() override {
     gate_is_open = true;
-    lets_go = true;
+    may_return = true;
     deferred.reset();
   }
 
   requester& lane() { return engine_->lane_to(0); }
 
-  /// A call without a prefix where `kind` wants none.
+  /// Sends a call of that kind, with a prefix if the kind has one.
   pending_call& send(handler_key k, record_kind kind, const void* body = nullptr,
                      std::uint32_t bytes = 0) {
     requester& l = lane();
@@ -150,7 +149,7 @@ class stopping : public ::testing::Test {
   pending_call& call(handler_key k) { return send(k, record_kind::request); }
   pending_call& stoppable(handler_key k) { return send(k, record_kind::stoppable_request); }
 
-  /// Waits for it; false when it has failed.
+  /// Waits for the call. False if it has failed.
   bool ends(pending_call& slot) {
     EXPECT_TRUE(engine_->wait(slot, deadline_after(wait_limit)));
     const bool is_well = !slot.failure();
@@ -159,9 +158,9 @@ class stopping : public ::testing::Test {
   }
 
   bool knows(std::size_t n) {
-    return eventually([&] { return engine_->stoppable().size() == n; });
+    return eventually([&] { return engine_->stops().calls().size() == n; });
   }
-  /// All replies are in, and nothing is left of what was stopped.
+  /// Expects that all replies have arrived, and that no stop is left in the table.
   void expect_nothing_left() {
     EXPECT_TRUE(ends(call(count_key)));
     EXPECT_EQ(lane().taken(), 0U);
@@ -223,7 +222,7 @@ TEST_F(stopping, calls_whose_reply_comes_later) {
   pending_call& slot = stoppable(later_key);
   EXPECT_TRUE(eventually([] { return begun == 1; }));
   EXPECT_TRUE(ends(call(count_key))) << "the handler has returned";
-  EXPECT_EQ(engine_->stoppable().size(), 1U);
+  EXPECT_EQ(engine_->stops().calls().size(), 1U);
   slot.source()->stop(slot);
   deferred.reset();
   expect_nothing_left();
@@ -236,7 +235,7 @@ TEST_F(stopping, long_calls) {
     std::memcpy(block, ones.data(), ones.size());
     const rendezvous_body where{reinterpret_cast<std::uintptr_t>(block), ones.size()};
     pending_call& slot = send(sum_key, record_kind::stoppable_rendezvous, &where, sizeof where);
-    // Nobody takes replies in between.
+    // Replies are not read before the block is attached.
     lane().attach_block(slot, block);
     return &slot;
   };
@@ -260,13 +259,13 @@ TEST_F(stopping, more_than_their_lane_takes) {
   EXPECT_TRUE(eventually([] { return begun == 1; }));
   kept.source()->stop(kept);
   EXPECT_TRUE(eventually([] { return told == 1; }));
-  // Who tells it is kept, and the ring holds a hundred.
+  // The listener blocks the thread that stops calls, and the ring holds about a hundred stops.
   constexpr std::uint64_t first = 1'000'000;
   constexpr std::uint64_t many = 2000;
   for (std::uint64_t i = 0; i < many; ++i)
     engine_->stop_call(0, first + i);
-  EXPECT_LT(engine_->stoppable().size(), many);
-  lets_go = true;
+  EXPECT_LT(engine_->stops().calls().size(), many);
+  may_return = true;
   gate_is_open = true;
   EXPECT_TRUE(knows(many));
   for (std::uint64_t i = 0; i < many; ++i)
@@ -281,7 +280,7 @@ TEST_F(stopping, tells_calls_of_nodes_that_fail) {
   engine_->fail(0, "it has gone");
   EXPECT_TRUE(eventually([] { return told == 1; }));
   EXPECT_FALSE(ends(slot));
-  // Nothing is sent to it any more.
+  // The node has failed, so this sends nothing.
   engine_->stop_call(0, 1);
   engine_->drain(deadline_after(wait_limit));
   EXPECT_TRUE(knows(0));

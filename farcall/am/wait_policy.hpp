@@ -4,13 +4,14 @@
 
 namespace farcall {
 
-/// How long a waiting thread spins before it sleeps. Waking a sleeping core costs a few
-/// microseconds on bare metal and tens of them on virtual machines, a spinning one a tenth of one.
+/// Durations that control how a waiting thread spins before it sleeps. Waking a sleeping core takes
+/// a few microseconds on bare metal and tens of microseconds on virtual machines; a spinning core
+/// reacts in a tenth of a microsecond.
 struct wait_policy {
-  /// How long a thread spins in all, before it sleeps.
+  /// Time for which a thread polls, yields included, before it sleeps.
   std::chrono::nanoseconds spin = std::chrono::milliseconds(2);
-  /// After so long, a spinning thread yields between its polls: if it is oversubscribed, the thread
-  /// that it waits for may be one that has no processor.
+  /// Time after which a spinning thread yields between its polls, because on an oversubscribed
+  /// machine the awaited thread may have no processor.
   std::chrono::nanoseconds yield_after = std::chrono::microseconds(20);
 };
 

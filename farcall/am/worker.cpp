@@ -9,20 +9,21 @@
 namespace farcall::am {
 namespace {
 
-/// Requests of one lane served in one go before the next lane is served.
+/// Maximum number of requests of one lane that a worker serves before it turns to the next lane.
 constexpr unsigned turn_batch = 64;
 
-/// So many lanes are all looked at in each turn. Of more, those that are busy are, and the others
-/// one after the other.
+/// Number of lanes up to which a worker polls all its lanes in each iteration. A worker with more
+/// lanes polls the busy ones in each iteration, and the others in turn.
 constexpr std::uint32_t few_lanes = 8;
-/// Turns without a request after which a lane is no longer busy.
+/// Number of iterations without a request after which a lane is no longer busy.
 constexpr std::uint32_t idle_after = 256;
 
-/// Lanes of another worker's that are looked at in one go.
-constexpr std::uint32_t most_looked_at = 16;
+/// Maximum number of another worker's lanes that find_waiting() checks in one call.
+constexpr std::uint32_t max_looked_at = 16;
 
-/// Lanes may have a driver in common, which moves the bytes of all at once. `last` is the one that
-/// has just done so.
+/// Lets a lane's driver move bytes, unless a request has already arrived in the lane. A driver may
+/// serve several lanes, and then moves the bytes of all of them. `last` is the driver that was
+/// polled last in this iteration, and is not polled again.
 void move_bytes(responder& lane, const lane_driver*& last) noexcept {
   const lane_driver* const driver = lane.ends().driver;
   if (driver == nullptr || driver == last || lane.has_request()) return;
@@ -30,23 +31,24 @@ void move_bytes(responder& lane, const lane_driver*& last) noexcept {
   last = driver;
 }
 
-/// A handler has waited in this turn. Not inline: turns seldom end so.
+/// Ends a batch in which a handler has waited. The function is not inlined, because this is rare.
 [[gnu::noinline]] void end_waited_turn(const worker& w, const lane_turn& t) noexcept {
   const bool is_blocked = t.lane->blocked();
   t.lane->end_wait();
-  // Another worker may have the lane by now, and sleep.
+  // Notify the workers. Another worker may have taken the lane, and may sleep until this handler
+  // has ended.
   if (!w.shares_lanes() || w.owner().is_forked()) return;
-  w.owner().deferred_reply_was_sent(is_blocked);
-  w.owner().wait_has_ended();
+  w.owner().workers().deferred_reply_was_sent(is_blocked);
+  w.owner().workers().wait_has_ended();
 }
 
 } // namespace
 
-worker::worker(engine& e, std::uint32_t index, doorbell& wakes, std::size_t most_lanes,
+worker::worker(engine& e, std::uint32_t index, doorbell& wakes, std::size_t max_lanes,
                bool shares_lanes)
     : engine_(&e), index_(index), wakes_(&wakes),
-      counters_(e.counters()->take_worker(index, e.handler_keys())), shares_lanes_(shares_lanes),
-      lanes_(most_lanes) {}
+      counters_(e.counters()->take_worker(index, e.handlers().size())), shares_lanes_(shares_lanes),
+      lanes_(max_lanes) {}
 
 worker::~worker() { engine_->counters()->give_back(counters_.block); }
 
@@ -64,7 +66,8 @@ void worker::fill(std::uint32_t place, responder* lane) noexcept {
   lanes_[place].put(lane);
   lanes_here_.fetch_add(1, std::memory_order_relaxed);
   if (places_.load(std::memory_order_relaxed) <= place) {
-    // Release; partner: the acquire loads of the readers.
+    // Release, paired with the acquire loads of places_. A thread that reads the new number then
+    // sees the lane in the new place.
     places_.store(place + 1, std::memory_order_release);
   }
 }
@@ -92,12 +95,15 @@ void worker::end_turn(lane_turn& t) noexcept {
 }
 
 void worker::leave(lane_turn& t) noexcept {
-  // The next request of the lane may be another worker's.
+  // End the batch with the handler that waits now, because another worker may serve the lane's next
+  // request.
   t.most = 0;
   const bool is_first = !std::exchange(t.has_waited, true);
   if (is_first) t.lane->begin_wait(shares_lanes_);
   if (!shares_lanes_) return;
-  // Once it could be taken, what the lane is at is the business of whoever has it.
+  // Pin the lane if another worker must not take it during this wait. Decide this at the handler's
+  // first wait, and again at a later wait only if the lane was pinned in all earlier ones.
+  // Otherwise another worker may have the lane now, and this thread must not read the lane's state.
   if (is_first || t.is_pinned) {
     t.is_pinned = !t.lane->can_be_taken_while_waiting();
     if (t.is_pinned) t.lane->pin();
@@ -111,10 +117,11 @@ void worker::come_back(lane_turn& t) noexcept {
     in_use_.come_back(t.lane);
     return;
   }
-  // Who takes a lane looks at both with the mutex, which in a child of a fork a thread of the
-  // parent may have.
+  // Lock the mutex, because a thread that takes lanes holds it while it checks in_use_ and the pin.
+  // Do not lock the mutex in a forked child, because a thread of the parent may have held it at the
+  // fork.
   std::unique_lock<std::mutex> guard;
-  if (!engine_->is_forked()) guard = std::unique_lock(engine_->accept_mutex_);
+  if (!engine_->is_forked()) guard = std::unique_lock(engine_->acceptor().mutex());
   in_use_.come_back(t.lane);
   t.lane->unpin();
 }
@@ -136,18 +143,20 @@ unsigned worker::serve(std::uint32_t place, unsigned most, const lane_driver*& m
   lane_turn turn{this, lane, most};
   begin_turn(turn);
   unsigned served = 0;
-  // Behind a handler that has waited, the lane may be another worker's: `most` is 0 then.
+  // After a handler that has waited, the loop ends before it reads the lane, because leave() has
+  // set turn.most to 0. Another worker may have the lane by then.
   while (lane->serve_one() && ++served < turn.most && lane->has_request()) {
   }
   if (turn.outer == nullptr) [[likely]]
     counters_.running = 0;
-  // Behind a handler that has waited, the lane may be another worker's.
+  // If a handler has waited, do not use the lane, because another worker may have it now.
   if ((served == 0 || served == turn_batch) && !turn.has_waited) lane->count_bytes();
   end_turn(turn);
   return served;
 }
 
-/// One that has requests is busy from now on.
+/// Polls one lane, which is the next in turn among all lanes of the worker. If the lane has
+/// requests, it becomes a busy lane.
 unsigned worker::serve_next_idle(std::uint32_t places, unsigned most,
                                  const lane_driver*& moved) noexcept {
   next_idle_ = next_idle_ + 1 < places ? next_idle_ + 1 : 0;
@@ -156,10 +165,10 @@ unsigned worker::serve_next_idle(std::uint32_t places, unsigned most,
   if (std::any_of(busy_.begin(), busy_.begin() + busy_count_, is_here)) return 0;
   const unsigned served = serve(place, most, moved);
   if (served == 0) return 0;
-  if (busy_count_ < most_busy) {
+  if (busy_count_ < max_busy) {
     busy_[busy_count_++] = {place};
   } else {
-    next_busy_ = (next_busy_ + 1) % most_busy;
+    next_busy_ = (next_busy_ + 1) % max_busy;
     busy_[next_busy_] = {place};
   }
   return served;
@@ -177,7 +186,8 @@ unsigned worker::turn(bool nested) noexcept {
     }
     return served;
   }
-  // A turn costs the same however many lanes are open.
+  // If there are many lanes, serve the busy ones, and one of the other lanes in turn, or a few of
+  // them if no lane is busy. An iteration then costs the same however many lanes are open.
   for (unsigned n = busy_count_ == 0 ? few_lanes : 1; n-- > 0;) {
     served += serve_next_idle(places, most, moved);
     if (nested && served != 0) return served;
@@ -185,7 +195,8 @@ unsigned worker::turn(bool nested) noexcept {
   for (std::uint32_t i = 0; i < busy_count_;) {
     const unsigned now = serve(busy_[i].place, most, moved);
     served += now;
-    // A handler that waited may have left fewer.
+    // Check the index again, because a waiting handler may have called turn(), which may have
+    // shortened the list.
     if (i >= busy_count_) break;
     busy_[i].idle_turns = now == 0 ? busy_[i].idle_turns + 1 : 0;
     if (busy_[i].idle_turns > idle_after) {
@@ -199,7 +210,8 @@ unsigned worker::turn(bool nested) noexcept {
 }
 
 unsigned worker::turn_where_requests_are() noexcept {
-  // A lane that is looked at may be another worker's meanwhile.
+  // If workers share lanes, call turn(), which enters each lane before it reads the lane. The loop
+  // below enters no lane, so another worker could take a lane that the loop reads.
   if (shares_lanes_) return has_work() ? turn(false) : 0;
   unsigned served = 0;
   const lane_driver* moved = nullptr;
@@ -229,11 +241,13 @@ bool worker::refuse_one() noexcept {
 
 template <class What>
 bool worker::any_lane(const What& what) const noexcept {
-  // One that was taken may go on to another worker, and its home destroy it. Acquire; partner: the
-  // release in take(): whoever sees that the last one is gone finds its place empty.
+  // Hold the mutex if this worker serves lanes of other homes. Such a lane may be passed to another
+  // worker at any time, and its home may then destroy it. Acquire, paired with the release
+  // subtractions in take() and give_back(). If this load reads 0, this thread sees that the places
+  // of the former lanes are empty.
   std::unique_lock<std::mutex> guard;
   if (taken_.load(std::memory_order_acquire) != 0) {
-    guard = std::unique_lock(engine_->accept_mutex_);
+    guard = std::unique_lock(engine_->acceptor().mutex());
   }
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
@@ -243,7 +257,8 @@ bool worker::any_lane(const What& what) const noexcept {
   return false;
 }
 
-// Nobody takes the lane that it is in, and so uses it at the same time.
+// Enters each lane before polling its driver, so that no other worker takes and uses the lane at
+// the same time.
 void worker::progress() noexcept {
   const lane_driver* moved = nullptr;
   const std::uint32_t places = places_.load(std::memory_order_acquire);
@@ -272,8 +287,8 @@ bool worker::has_work() const noexcept {
 }
 
 bool worker::defers() const noexcept {
-  // What it looks at belongs to who has the lane.
-  const std::lock_guard guard(engine_->accept_mutex_);
+  // Hold the mutex, because only the worker that has a lane may read the lane's state without it.
+  const std::lock_guard guard(engine_->acceptor().mutex());
   const std::uint32_t places = places_.load(std::memory_order_acquire);
   for (std::uint32_t i = 0; i < places; ++i) {
     const responder* const lane = lanes_[i].lane();
@@ -300,8 +315,9 @@ std::size_t worker::reclaim() noexcept {
       give_back(i);
       continue;
     }
-    // Another worker may be the one to end the wait.
-    if (shares_lanes_ && lane->has_waiting()) engine_->awaits_reclaim();
+    // If a handler of this closed lane waits, perhaps on another worker, ask for a notification at
+    // the end of the wait. The lane can be reclaimed only then.
+    if (shares_lanes_ && lane->has_waiting()) engine_->workers().awaits_reclaim();
     if ((lane->blocked() && !lane->is_cut()) || lane->has_waiting() || in_use_.lane() == lane) {
       continue;
     }
@@ -335,16 +351,16 @@ bool worker::is_overdue(asker who) noexcept {
 
 std::optional<std::uint32_t> worker::find_waiting(time_point now, time_point since) noexcept {
   const std::uint32_t places = places_.load(std::memory_order_acquire);
-  for (std::uint32_t n = std::min(places, most_looked_at); n-- > 0;) {
-    next_looked_at_ = next_looked_at_ + 1 < places ? next_looked_at_ + 1 : 0;
-    responder* const lane = lanes_[next_looked_at_].lane();
+  for (std::uint32_t n = std::min(places, max_looked_at); n-- > 0;) {
+    next_polled_ = next_polled_ + 1 < places ? next_polled_ + 1 : 0;
+    responder* const lane = lanes_[next_polled_].lane();
     if (lane == nullptr || lane == in_use_.lane() || lane->is_cut() || lane->blocked() ||
         lane->is_pinned()) {
       continue;
     }
-    // Its worker does not move the bytes while it runs a handler.
+    // Poll the lane's driver here, because a worker moves no bytes while it runs a handler.
     lane->progress();
-    if (lane->has_waited_since(now, since)) return next_looked_at_;
+    if (lane->has_waited_since(now, since)) return next_polled_;
   }
   return std::nullopt;
 }
@@ -372,7 +388,8 @@ bool worker::take(worker& from, std::uint32_t place) noexcept {
   from.lanes_here_.fetch_sub(1, std::memory_order_relaxed);
   if (&home != &from) {
     e = {};
-    // Release; partner: the acquire load in any_lane().
+    // Release, paired with the acquire load in any_lane(). A thread that reads the new number there
+    // sees that the place is empty.
     from.taken_.fetch_sub(1, std::memory_order_release);
   }
   if (&home == this) {
@@ -397,7 +414,8 @@ bool worker::take(worker& from, std::uint32_t place) noexcept {
 void worker::give_back(std::uint32_t place) noexcept {
   entry& e = entries_[place];
   responder* const lane = lanes_[place].lane();
-  // The handler that pins it is here, and ends here.
+  // Keep the lane if a handler has pinned it, because this handler runs on this thread and must end
+  // on it.
   if (lane->is_pinned() || lane == in_use_.lane()) return;
   worker& home = *e.home;
   lanes_[place].put(nullptr);
@@ -407,9 +425,10 @@ void worker::give_back(std::uint32_t place) noexcept {
   home.lent_.fetch_sub(1, std::memory_order_relaxed);
   e = {};
   taken_.fetch_sub(1, std::memory_order_release);
-  // As after a request: it may have gone to sleep without the lane.
+  // Wake the home worker as a sender would, because it may have fallen asleep while another worker
+  // had its lane.
   notify_if_armed(home.wakes());
-  engine_->sharing_.is_awake(home);
+  engine_->workers().sharing().is_awake(home);
 }
 
 void worker::give_back(bool all) noexcept {
@@ -426,7 +445,7 @@ void worker::give_back(bool all) noexcept {
 void worker::add_doorbells(std::vector<doorbell*>& to) const {
   to.push_back(wakes_);
   if (taken_.load(std::memory_order_relaxed) == 0) return;
-  const std::lock_guard guard(engine_->accept_mutex_);
+  const std::lock_guard guard(engine_->acceptor().mutex());
   for (const entry& e : entries_) {
     if (e.home != nullptr) to.push_back(e.home->wakes_);
   }

@@ -7,18 +7,20 @@
 namespace farcall::am {
 namespace {
 
-/// So long a request waits before its lane is taken over. The barrier for it and the lines of the
-/// lane cost about as much: nobody loses more than twice what knowing the future would have saved.
+/// Time for which a request must wait before another worker takes over its lane. The time is about
+/// as long as a takeover, which passes a barrier and moves the lane's cache lines. If the home
+/// serves the request in this time, no takeover is wasted. Otherwise waiting and takeover take at
+/// most twice as long as an immediate takeover.
 constexpr std::chrono::microseconds long_wait{20};
 
-/// Between two looks of the thread that watches, each of which takes it some microseconds.
+/// Time between two checks of the watching thread. Each check takes some microseconds.
 constexpr std::chrono::milliseconds watch_interval{2};
 
 } // namespace
 
 bool worker_group::take_over(worker& w, bool at_once) noexcept {
   if (!w.shares_lanes()) return false;
-  // Whoever has it may be at the same.
+  // Give up if the mutex is locked, because another worker may be taking over a lane right now.
   const std::unique_lock guard(mutex_, std::try_to_lock);
   if (!guard) return false;
   const time_point now = clock::now();
@@ -34,14 +36,17 @@ bool worker_group::take_over(worker& w, bool at_once) noexcept {
 }
 
 bool worker_group::is_any_awake() const noexcept {
-  // One that serves a single lane keeps nobody else waiting.
+  // Ignore a worker with a single lane. While it runs a handler of that lane, it delays no other
+  // lane.
   return std::any_of(workers_.begin(), workers_.end(),
                      [](const auto& w) { return !w->is_asleep() && w->lanes_here() > 1; });
 }
 
 void worker_group::is_awake(const worker& w) noexcept {
   if (!w.shares_lanes() || w.is_asleep() || w.lanes_here() < 2) return;
-  // Partner: the fence in watch(). Either we see that nobody watches, or it sees that we are awake.
+  // This fence pairs with the fence in watch(), because the watching thread may be about to stop.
+  // Either this thread sees that no thread watches, or the watching thread sees that the worker is
+  // awake and goes on watching.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (is_watching_.load(std::memory_order_relaxed)) return;
   is_watching_.store(true, std::memory_order_relaxed);
@@ -52,7 +57,8 @@ time_point worker_group::watch() noexcept {
   if (!is_watching_.load(std::memory_order_relaxed)) return no_deadline;
   if (!is_any_awake()) {
     is_watching_.store(false, std::memory_order_relaxed);
-    // Partner: the fence in is_awake().
+    // This fence pairs with the fence in is_awake(). Either this thread sees a worker that has just
+    // woken up, or that worker sees that no thread watches.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!is_any_awake()) return no_deadline;
     is_watching_.store(true, std::memory_order_relaxed);
@@ -68,7 +74,7 @@ time_point worker_group::watch() noexcept {
   if (is_waiting) {
     const auto sleeper = std::find_if(workers_.begin(), workers_.end(),
                                       [](const auto& w) { return w->is_asleep(); });
-    // It looks for itself what it can take.
+    // Wake any sleeping worker, which finds by itself the lane that it can take over.
     if (sleeper != workers_.end()) notify((*sleeper)->wakes());
   }
   return now + watch_interval;

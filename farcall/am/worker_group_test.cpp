@@ -1,5 +1,5 @@
-// Lanes that pass between two workers, step by step on one thread. What workers do with it on
-// threads of their own is in farcall/offload/shared_workers_test.cpp.
+// Tests of lanes that pass between two workers, step by step on one thread. Workers with threads of
+// their own are tested in farcall/offload/shared_workers_test.cpp.
 
 #include <farcall/am/requester_test_support.hpp>
 #include <farcall/am/worker_group.hpp>
@@ -26,21 +26,21 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 std::vector<std::string> seen;
-std::function<void()> inside; ///< what the next handler does
+std::function<void()> inside; ///< code of the next handler
 
-void note(request_context& request, const void* /*context*/) noexcept {
+void note(request_context& request) noexcept {
   seen.emplace_back(reinterpret_cast<const char*>(request.arguments()),
                     static_cast<std::size_t>(request.bytes()));
 }
 
-void act(request_context& request, const void* /*context*/) noexcept {
-  note(request, nullptr);
+void act(request_context& request) noexcept {
+  note(request);
   request.release();
   std::exchange(inside, nullptr)();
 }
 
-void act_unreleased(request_context& request, const void* /*context*/) noexcept {
-  note(request, nullptr);
+void act_unreleased(request_context& request) noexcept {
+  note(request);
   std::exchange(inside, nullptr)();
 }
 
@@ -57,8 +57,7 @@ class worker_groups : public ::testing::Test {
   };
 
   worker_groups()
-      : engine_({{&note, nullptr}, {&act, nullptr}, {&act_unreleased, nullptr}}),
-        group_(workers_, mutex_, engine_.doorbell_of(40)) {
+      : engine_({&note, &act, &act_unreleased}), group_(workers_, mutex_, engine_.doorbell_of(40)) {
     seen.clear();
     for (std::uint32_t i = 0; i < 2; ++i)
       workers_.push_back(std::make_unique<worker>(*engine_, i, engine_.doorbell_of(i), 512, true));

@@ -22,28 +22,26 @@ std::vector<std::string> seen;
 worker* worker_of_handlers = nullptr;
 fake_transport* transport_of_handlers = nullptr;
 
-void note(request_context& request, const void* /*context*/) noexcept {
+void note(request_context& request) noexcept {
   seen.emplace_back(reinterpret_cast<const char*>(request.arguments()),
                     static_cast<std::size_t>(request.bytes()));
 }
 
-/// Fills most of a record.
-void reply_much(request_context& request, const void* /*context*/) noexcept {
+/// Sends a reply of about half the largest record.
+void reply_much(request_context& request) noexcept {
   std::byte* to = request.reserve_reply(500);
   std::memset(to, 'x', 500);
   request.commit_reply(to, 500);
 }
 
-void tidy_inside(request_context& /*request*/, const void* /*context*/) noexcept {
+void reclaim_inside(request_context& /*request*/) noexcept {
   (void)worker_of_handlers->reclaim();
   seen.emplace_back(transport_of_handlers->closed.empty() ? "kept" : "destroyed while looked at");
 }
 
-enum key : handler_key { note_key = first_user_key, much_key, tidy_key };
+enum key : handler_key { note_key = first_user_key, much_key, reclaim_key };
 
-std::vector<handler> handlers() {
-  return {{&note, nullptr}, {&reply_much, nullptr}, {&tidy_inside, nullptr}};
-}
+std::vector<handler_function> handlers() { return {&note, &reply_much, &reclaim_inside}; }
 
 /// A worker, and the openers' ends of the lanes that it serves.
 class worker_lanes : public ::testing::Test {
@@ -77,7 +75,7 @@ class worker_lanes : public ::testing::Test {
     return made;
   }
 
-  /// Until a reply waits for space.
+  /// Makes calls until a reply waits for space.
   void block(opened& lane) {
     for (int i = 0; !worker_.is_blocked(); ++i) {
       ASSERT_LT(i, 100);
@@ -110,7 +108,7 @@ TEST_F(worker_lanes, serve_all_their_lanes) {
   EXPECT_FALSE(worker_.has_work());
 }
 
-TEST_F(worker_lanes, serve_a_single_request_for_who_waits) {
+TEST_F(worker_lanes, serve_a_single_request_for_a_waiting_thread) {
   opened& a = open();
   opened& b = open();
   for (opened* lane : {&a, &a, &b})
@@ -170,7 +168,7 @@ TEST_F(worker_lanes, move_the_bytes_of_lanes_with_one_driver_once) {
   EXPECT_EQ(between.driver.progressed, 2);
 }
 
-TEST_F(worker_lanes, are_blocked_while_replies_find_no_room) {
+TEST_F(worker_lanes, are_blocked_while_replies_find_no_space) {
   opened& a = open();
   opened& b = open();
   EXPECT_FALSE(worker_.is_blocked());
@@ -215,7 +213,7 @@ TEST_F(worker_lanes, cut_the_lanes_of_a_peer) {
   opened& other = open(0);
   block(a);
   worker_.cut(peer_id);
-  EXPECT_FALSE(worker_.is_blocked()) << "nobody will read the answers";
+  EXPECT_FALSE(worker_.is_blocked()) << "nobody will read the replies";
   ASSERT_TRUE(send_request(other.requests, note_key, 1, "of another peer"));
   EXPECT_TRUE(worker_.has_work());
   EXPECT_EQ(worker_.turn(false), 1U);
@@ -235,7 +233,7 @@ TEST_F(worker_lanes, find_no_work_in_cut_lanes) {
 TEST_F(worker_lanes, keep_lanes_whose_handlers_wait) {
   opened& a = open();
   engine_.via.ended = {a.id};
-  ASSERT_TRUE(send_request(a.requests, tidy_key, 1));
+  ASSERT_TRUE(send_request(a.requests, reclaim_key, 1));
   EXPECT_EQ(worker_.turn(false), 1U);
   EXPECT_THAT(seen, ElementsAre("kept"));
   EXPECT_EQ(worker_.reclaim(), 0U);

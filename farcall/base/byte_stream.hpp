@@ -12,7 +12,8 @@
 
 namespace farcall {
 
-/// Writes numbers and texts one after the other. For control messages; calls use call/pack.hpp.
+/// Appends numbers and texts to a sequence of bytes, for control messages between nodes. The
+/// arguments of calls are packed by call/pack.hpp instead.
 class byte_writer {
  public:
   template <class T>
@@ -38,12 +39,12 @@ class byte_writer {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads what byte_writer wrote. The bytes are hostile: every read is checked, and throws
-/// malformed_message that names `what` when something is missing.
+/// Reads the output of a byte_writer. The bytes are untrusted: every read is checked, and throws
+/// malformed_message that names `what` if bytes are missing.
 class byte_reader {
  public:
-  /// Longest text that is accepted, in bytes.
-  static constexpr std::size_t longest_text = 4096;
+  /// Longest text, in bytes, that the reader accepts.
+  static constexpr std::size_t max_text = 4096;
 
   byte_reader(std::span<const std::byte> bytes, const char* what) : left_(bytes), what_(what) {}
 
@@ -56,12 +57,11 @@ class byte_reader {
   }
   [[nodiscard]] std::string text() {
     const auto size = number<std::uint32_t>();
-    if (size > longest_text)
-      throw malformed_message(std::string(what_) + " holds an overlong text");
+    if (size > max_text) throw malformed_message(std::string(what_) + " holds an overlong text");
     const auto from = take(size);
     return {reinterpret_cast<const char*>(from.data()), from.size()};
   }
-  /// A view into the bytes.
+  /// Returns a view of the bytes.
   [[nodiscard]] std::span<const std::byte> block() { return take(number<std::uint32_t>()); }
   [[nodiscard]] bool empty() const noexcept { return left_.empty(); }
 

@@ -28,7 +28,7 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
   return bytes;
 }
 
-// One of everything.
+// Returns a message with every kind of value.
 std::vector<std::byte> message() {
   byte_writer w;
   w.number(std::uint8_t{0xAB});
@@ -70,7 +70,7 @@ TEST(byte_stream, keeps_extreme_numbers) {
   EXPECT_TRUE(r.empty());
 }
 
-// Other programs read this: the layout is part of the wire format.
+// Other programs read these bytes: the layout is part of the wire format.
 TEST(byte_stream, packs_without_gaps_and_counts_in_32_bits) {
   byte_writer w;
   w.number(std::uint8_t{1});
@@ -87,7 +87,7 @@ TEST(byte_stream, packs_without_gaps_and_counts_in_32_bits) {
   EXPECT_EQ(w.bytes().size(), 1U + 4 + 2 + 4 + 1);
 }
 
-TEST(byte_stream, empty_texts_and_blocks_are_fine) {
+TEST(byte_stream, reads_empty_texts_and_blocks) {
   byte_writer w;
   w.text("");
   w.block({});
@@ -115,15 +115,15 @@ TEST(byte_stream, a_block_is_a_view_of_the_bytes) {
 TEST(byte_stream, refuses_a_message_cut_anywhere) {
   const auto whole = message();
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    // Memory of its own, so that a sanitizer sees a byte too many.
+    // A separate allocation, so that a sanitizer detects a read beyond its end.
     const std::vector<std::byte> cut(whole.begin(),
                                      whole.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_THAT(
         [&] {
-          byte_reader r(cut, "the news");
+          byte_reader r(cut, "the notice");
           read_message(r);
         },
-        ThrowsMessage<malformed_message>(AllOf(HasSubstr("the news"), HasSubstr("cut short"))))
+        ThrowsMessage<malformed_message>(AllOf(HasSubstr("the notice"), HasSubstr("cut short"))))
         << size;
   }
 }
@@ -138,12 +138,12 @@ TEST(byte_stream, refuses_lengths_that_the_bytes_do_not_have) {
   }
 }
 
-TEST(byte_stream, refuses_overlong_texts_although_they_are_there) {
+TEST(byte_stream, refuses_overlong_texts_even_if_complete) {
   byte_writer w;
-  w.text(std::string(byte_reader::longest_text, 'x'));
-  w.text(std::string(byte_reader::longest_text + 1, 'x'));
+  w.text(std::string(byte_reader::max_text, 'x'));
+  w.text(std::string(byte_reader::max_text + 1, 'x'));
   byte_reader r(w.bytes(), "a greeting");
-  EXPECT_EQ(r.text().size(), byte_reader::longest_text);
+  EXPECT_EQ(r.text().size(), byte_reader::max_text);
   EXPECT_THAT([&] { (void)r.text(); }, ThrowsMessage<malformed_message>(
                                            AllOf(HasSubstr("a greeting"), HasSubstr("overlong"))));
 }

@@ -8,9 +8,9 @@
 
 namespace farcall {
 
-/// Size of a line of the wire format, in bytes. A constant of the format, never
-/// std::hardware_destructive_interference_size: two binaries that share a ring may disagree on
-/// that.
+/// Size of a line of the wire format, in bytes. It is a constant of the format.
+/// std::hardware_destructive_interference_size is not used, because two binaries that share a ring
+/// may disagree on it.
 inline constexpr std::size_t line_bytes = 64;
 
 /// Rounds `value` up to a multiple of `alignment`, which is a power of two.
@@ -20,7 +20,7 @@ template <class Integer>
   return static_cast<Integer>((value + alignment - 1) & ~(alignment - 1));
 }
 
-/// False for 0.
+/// True if exactly one bit is set; false for the value 0.
 [[nodiscard]] constexpr bool is_power_of_two(std::uint64_t value) noexcept {
   return value != 0 && (value & (value - 1)) == 0;
 }

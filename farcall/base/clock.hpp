@@ -2,8 +2,8 @@
 
 #include <farcall/base/language.hpp>
 
-// libstdc++'s <chrono> brings iostreams, 30,000 lines that every program would compile. Durations,
-// clocks and literals are all that is needed.
+// Include only the parts of <chrono> for durations, clocks and literals. The whole <chrono> of
+// libstdc++ includes iostreams, 30,000 lines that every program would compile.
 #if __has_include(<bits/chrono.h>)
 #include <bits/chrono.h>
 #else
@@ -17,15 +17,15 @@ using time_point = clock::time_point;
 
 inline constexpr time_point no_deadline = time_point::max();
 
-/// How long something may take: any duration of std::chrono. One that is too long to be counted in
-/// nanoseconds, as `std::chrono::hours::max()`, is no limit.
+/// A duration of any std::chrono type as a time limit. A duration that is too long for nanoseconds,
+/// such as `std::chrono::hours::max()`, means no limit.
 class time_limit {
  public:
-  /// Never fails.
+  /// Converts a duration to a time limit. Never fails.
   template <class Rep, class Period>
   constexpr time_limit(const std::chrono::duration<Rep, Period>& duration) noexcept
       : length_(in_nanoseconds(duration)) {}
-  /// In nanoseconds, at most as many as they can count.
+  /// Returns the duration in nanoseconds, limited to the range of nanoseconds.
   [[nodiscard]] constexpr std::chrono::nanoseconds length() const noexcept { return length_; }
 
  private:
@@ -33,7 +33,7 @@ class time_limit {
   static constexpr std::chrono::nanoseconds
   in_nanoseconds(const std::chrono::duration<Rep, Period>& duration) noexcept {
     using std::chrono::nanoseconds;
-    // Does not overflow, and says which conversions would.
+    // Compare in double, which cannot overflow, to see if the conversion would overflow.
     const double about = std::chrono::duration<double, std::nano>(duration).count();
     if (about <= -9.2e18) return nanoseconds::min();
     if (about < 9.2e18) return std::chrono::duration_cast<nanoseconds>(duration);
@@ -43,13 +43,15 @@ class time_limit {
   std::chrono::nanoseconds length_;
 };
 
-/// The point in time that is so far from now; no_deadline when the clock does not reach it.
+/// Returns the time point that is `limit` from now; no_deadline if the clock cannot represent this
+/// time point.
 [[nodiscard]] inline time_point deadline_after(time_limit limit) noexcept {
   const time_point now = clock::now();
   return limit.length() < no_deadline - now ? now + limit.length() : no_deadline;
 }
 
-/// Tells the core that this is a spin loop, so that it saves power and leaves the line alone.
+/// Tells the CPU that this is a spin loop, so that the CPU saves power and polls the cache line
+/// less often.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

@@ -19,7 +19,7 @@ static_assert(time_limit(std::chrono::hours::min()).length() == nanoseconds::min
 static_assert(time_limit(nanoseconds::max()).length() == nanoseconds::max());
 static_assert(time_limit(nanoseconds::min()).length() == nanoseconds::min());
 
-TEST(deadlines, that_the_clock_does_not_reach_are_none) {
+TEST(deadlines, beyond_the_clocks_range_are_none) {
   EXPECT_EQ(deadline_after(nanoseconds::max()), no_deadline);
   EXPECT_EQ(deadline_after(std::chrono::seconds::max()), no_deadline);
   EXPECT_EQ(deadline_after(std::chrono::hours::max()), no_deadline);

@@ -16,7 +16,7 @@
 namespace farcall {
 namespace {
 
-/// An ELF file of this process's kind, as it is mapped.
+/// An ELF file, mapped into memory, of the same word size as this process.
 class mapped_image {
  public:
   explicit mapped_image(const char* path) noexcept {
@@ -31,7 +31,7 @@ class mapped_image {
     ::close(file);
   }
 
-  /// Gives the places their symbols; they are in this file, ordered by `in_file`.
+  /// Sets the symbols of the places, which are all in this file and sorted by `in_file`.
   void name(std::span<code_place* const> places) const noexcept {
     ElfW(Shdr) symbols{};
     ElfW(Shdr) names{};
@@ -43,9 +43,10 @@ class mapped_image {
     for (; at != end; at += sizeof(ElfW(Sym))) {
       ElfW(Sym) symbol;
       std::memcpy(&symbol, at, sizeof symbol);
-      // Most lie elsewhere.
+      // Skip symbols that are outside the range of the places.
       if (symbol.st_value > last || symbol.st_value + symbol.st_size <= first) continue;
-      // The kind is in the same bits for 32 and 64.
+      // The macro ELF64_ST_TYPE is also right for 32-bit files, because the type of a symbol has
+      // the same bits there.
       if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_name >= names.sh_size) continue;
       for (code_place* const p : places) {
         if (p->in_file - symbol.st_value >= symbol.st_size || !p->symbol.empty()) continue;
@@ -66,7 +67,7 @@ class mapped_image {
     std::memcpy(&value, bytes_.data() + offset, sizeof value);
     return true;
   }
-  /// Prefers the table of all symbols to the table of exported symbols.
+  /// Prefers the table of all symbols to the table that has only exported symbols.
   bool find_symbol_table(ElfW(Shdr) & symbols, ElfW(Shdr) & names) const noexcept {
     ElfW(Ehdr) head;
     if (!read(0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return false;
@@ -101,7 +102,8 @@ code_place find_code(std::uintptr_t address) noexcept {
   const link_map* module = nullptr;
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 35)
-  // Takes no lock of the dynamic linker, which another thread may hold.
+  // Use _dl_find_object(), because it takes no lock of the dynamic linker. A thread that was
+  // stopped before may hold such a lock.
   dl_find_object found{};
   if (::_dl_find_object(at, &found) != 0) return {.address = address};
   module = found.dlfo_link_map;

@@ -12,17 +12,19 @@ namespace farcall {
 /// A place in the code of this process.
 struct code_place {
   std::uintptr_t address = 0; ///< in this process
-  const char* file = nullptr; ///< null if it is in none; empty for the program's
-  std::uintptr_t in_file = 0; ///< the address that the file's symbols and lines are given by
-  std::string_view symbol{};  ///< empty: not known
+  const char* file = nullptr; ///< null if the address is in no file; empty for the program's
+                              ///< executable
+  /// Address relative to the file, like the addresses of the file's symbols.
+  std::uintptr_t in_file = 0;
+  std::string_view symbol{}; ///< empty if unknown
 };
 
-/// The file of `address`, and the address there. For signal handlers, too.
+/// Returns the file that contains `address`, and the address in that file. Async-signal-safe.
 [[nodiscard]] code_place find_code(std::uintptr_t address) noexcept;
 
-/// Looks up the symbols of all places, also of functions that are not exported. For a process that
-/// is about to end, also in a signal handler: neither allocates, nor unmaps the files that it
-/// reads.
+/// Sets the symbol of each place, also for functions that are not exported. May be called in a
+/// signal handler, because it does not allocate. The process must be about to end, because the
+/// files that the function reads stay mapped.
 void find_symbols(std::span<code_place> places) noexcept;
 
 } // namespace farcall

@@ -4,9 +4,9 @@
 
 #include <string>
 
-// Strings and containers go from programs to the library. libstdc++ lays them out in one of three
-// ways. A program that does it in another than the library does not link: what is declared between
-// these has a name that says which.
+// Programs pass strings and containers to the library, but libstdc++ has three layouts of them. A
+// program with another layout than the library must not link. Declarations between these macros
+// therefore have the layout in their symbol names.
 #if defined(_GLIBCXX_DEBUG)
 #define FARCALL_BEGIN_CONTAINER_LAYOUT inline namespace compiled_with_GLIBCXX_DEBUG {
 #define FARCALL_END_CONTAINER_LAYOUT }

@@ -8,7 +8,7 @@
 
 namespace farcall {
 
-/// Base of objects that count who holds them. Any thread may hold and let go.
+/// Base class of objects that count their holders. Any thread may hold and release such an object.
 class counted {
  public:
   counted() noexcept = default;
@@ -25,8 +25,8 @@ class counted {
   std::atomic<std::uint32_t> holders_{0};
 };
 
-/// Shared ownership of a T, which derives from counted; the last holder deletes it. What
-/// std::shared_ptr does, without the 14,000 lines of <memory> in every program.
+/// Shared ownership of a T, which derives from counted; the last holder deletes it. Like
+/// std::shared_ptr, without the 14,000 lines of <memory> in every program.
 template <class T>
 class counted_ptr {
  public:
@@ -39,7 +39,8 @@ class counted_ptr {
     return *this;
   }
   ~counted_ptr() {
-    // Acquire-release: the last one sees what all others did before letting go.
+    // Acquire-release: the last holder sees all writes that other holders made before their
+    // release.
     if (held_ != nullptr && held_->holders_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       delete held_;
   }

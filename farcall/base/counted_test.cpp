@@ -25,7 +25,7 @@ TEST(counted_ptr, the_last_holder_deletes) {
   EXPECT_EQ(destroyed, 1);
 }
 
-TEST(counted_ptr, a_move_takes_the_hold_along) {
+TEST(counted_ptr, a_move_transfers_ownership) {
   int destroyed = 0;
   counted_ptr<probe> first(new probe(destroyed));
   {
@@ -43,7 +43,7 @@ TEST(counted_ptr, may_be_assigned_to_itself) {
   EXPECT_EQ(destroyed, 0);
 }
 
-TEST(counted_ptr, threads_let_go_at_once) {
+TEST(counted_ptr, threads_release_at_the_same_time) {
   int destroyed = 0;
   {
     const counted_ptr<probe> held(new probe(destroyed));

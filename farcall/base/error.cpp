@@ -24,9 +24,8 @@ remote_error::remote_error(node_id node, std::string type_name, const std::strin
       type_name_(std::move(type_name)), text_(text) {}
 
 forked::forked()
-    : error(
-          "this process was forked from the one that has the job; here what belongs to the job can "
-          "only be destroyed: call from the parent, or make a job of its own in the child") {}
+    : error("this process is a fork of the job's process, and can only destroy objects of the job; "
+            "call from the parent, or make a job of its own in the child") {}
 
 std::string reason_text(int error_number) { return std::generic_category().message(error_number); }
 
@@ -35,15 +34,16 @@ void throw_system_error(const std::string& what, int error_number, node_id node)
 }
 
 std::string demangle(const char* name) {
-  // Names may come from other processes and files: a short one may stand for gigabytes.
-  constexpr std::uint64_t longest_text = std::uint64_t{1} << 20;
-  if (most_demangled_bytes(name) > longest_text) return name;
+  // Limit the length of the demangled name. Mangled names may come from other processes and files,
+  // and a short one may expand to gigabytes.
+  constexpr std::uint64_t max_text = std::uint64_t{1} << 20;
+  if (max_demangled_bytes(name) > max_text) return name;
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);
   if (status != 0 || !text) return name;
   std::string readable = text.get();
-  // As programs write it, without what says only which standard library it is.
+  // Remove parts that only the standard library needs, so that names look as in source code.
   replace_all(readable, "__cxx11::", "");
   replace_all(readable, "[abi:cxx11]", "");
   replace_all(readable, "std::__1::", "std::");

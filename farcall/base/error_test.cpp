@@ -25,7 +25,7 @@ TEST(error, keeps_its_text_and_its_node) {
   EXPECT_EQ(e.node(), 3U);
 }
 
-TEST(error, concerns_no_node_unless_told) { EXPECT_EQ(error("x").node(), no_node); }
+TEST(error, concerns_no_node_by_default) { EXPECT_EQ(error("x").node(), no_node); }
 
 template <class Error>
 class every_error : public ::testing::Test {};
@@ -55,7 +55,7 @@ TEST(remote_error, names_the_node_the_type_and_the_text) {
   EXPECT_EQ(e.node(), 2U);
 }
 
-TEST(remote_error, does_without_a_type) {
+TEST(remote_error, works_without_a_type) {
   EXPECT_STREQ(remote_error(2, "", "the text").what(),
                "node 2 threw an error without a type: the text");
   EXPECT_STREQ(remote_error(2, "", "").what(), "node 2 threw an error without a type or a text");
@@ -75,13 +75,13 @@ TEST(missing_nodes, are_named_by_their_numbers) {
   EXPECT_THAT(missing_node_text(no_node, 3), AllOf(HasSubstr("empty"), Not(HasSubstr("42949"))));
 }
 
-TEST(remote_error, does_without_a_text) {
+TEST(remote_error, works_without_a_text) {
   const remote_error e(2, "int", "");
   EXPECT_THAT(e.what(), AllOf(HasSubstr("int"), Not(HasSubstr(":"))));
   EXPECT_EQ(e.text(), "");
 }
 
-TEST(remote_error, survives_a_journey_in_an_exception_pointer) {
+TEST(remote_error, survives_in_an_exception_pointer) {
   std::exception_ptr kept;
   {
     const std::string type_name = "a_type_name_too_long_for_the_small_string_buffer";

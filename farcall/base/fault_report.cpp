@@ -34,35 +34,40 @@
 #define FARCALL_HAS_BACKTRACE
 #endif
 
-// Null in a program without ThreadSanitizer.
+// Returns the calling thread's handle in ThreadSanitizer. The address of the function is null in
+// programs without ThreadSanitizer.
 extern "C" [[gnu::weak]] void* current_sanitizer_thread() noexcept asm("__tsan_get_current_fiber");
 
 namespace farcall {
 namespace {
 
 constexpr std::array signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-constexpr std::size_t most_frames = 32;
-/// Time from the limit of the report to the end of the process, if the report is still waiting.
+constexpr std::size_t max_frames = 32;
+/// Time that a report may take beyond its time limit, for instance because it is blocked.
+/// Afterwards the process is ended by force.
 constexpr std::chrono::milliseconds spare_time{500};
-/// Enough for what this file does, and for the registers of any processor.
+/// Size of a signal stack. The size suffices for the code of this file, and for the registers of
+/// any processor.
 constexpr std::size_t signal_stack_bytes = std::size_t{64} << 10;
 
-node_id this_node = no_node;
-pid_t this_process = 0; ///< a child that it has forked is another
+/// Atomic, because a thread may start while report_faults() runs. Relaxed: it orders no other data.
+constinit std::atomic<node_id> this_node{no_node};
+/// Id of the process that called report_faults(). A forked child has another id.
+pid_t this_process = 0;
 fault_report_options options;
 constinit std::atomic<fault_listener*> fault_hearer{nullptr};
 constinit std::terminate_handler terminate_before = nullptr;
 constinit std::atomic<bool> exception_is_noted{false};
 
 fixed_text report;
-fixed_text place_text; ///< as the listener gets it at once
-fixed_text names_text; ///< the same, and the functions
-fixed_text lines;      ///< the functions, as the scripts have found them
-fixed_text rest;       ///< of the report
+fixed_text place_text; ///< the listener's first text
+fixed_text names_text; ///< the listener's second text: the place, and the running functions
+fixed_text lines;      ///< the running functions with their lines, as found by the scripts
+fixed_text rest;       ///< second part of the report, which is written to standard error
 fixed_text exception_text;
 std::array<fixed_text, helper_scripts> scripts;
 
-constinit std::atomic<int> first_signal{0}; ///< what the process dies of
+constinit std::atomic<int> first_signal{0}; ///< signal that ends the process
 constinit std::atomic<bool> is_complete{false};
 
 std::string_view name_of(int signal) noexcept {
@@ -86,7 +91,7 @@ constexpr bool knows_registers = true;
 constexpr bool knows_registers = false;
 #endif
 
-/// The instruction at fault; 0 where this is not known.
+/// Returns the address of the faulting instruction; 0 if unknown.
 std::uintptr_t place_of([[maybe_unused]] const mcontext_t& machine) noexcept {
 #if defined(__x86_64__)
   return static_cast<std::uintptr_t>(machine.gregs[REG_RIP]);
@@ -111,11 +116,14 @@ std::uintptr_t stack_pointer([[maybe_unused]] const mcontext_t& machine) noexcep
 #endif
 }
 
-/// An address in the stack that the thread had used up to its signal_stack; 0: it has none.
+/// Frame address on the thread's stack at the time when the thread made its signal_stack; 0 if the
+/// thread has made none. The stack was already in use from its beginning to this address.
 constinit thread_local std::uintptr_t used_before = 0;
 
-/// Whether code reached for the end of its stack: just below what it used, or, with large local
-/// variables, somewhere in them. Not beyond its beginning, where arrays that are overrun end.
+/// True if the fault means that the thread's stack is full. In this case, `address` is just below
+/// the stack pointer or, in a function with large local variables, inside these variables above it.
+/// A fault beyond the beginning of the stack is no overflow, but comes from an array that is
+/// overrun.
 bool is_stack_overflow(const mcontext_t& machine, std::uintptr_t address) noexcept {
   constexpr std::uintptr_t below = std::uintptr_t{64} << 10;
   constexpr std::uintptr_t above = std::uintptr_t{16} << 20;
@@ -124,7 +132,7 @@ bool is_stack_overflow(const mcontext_t& machine, std::uintptr_t address) noexce
   return top != 0 && address > top - below && address < top + above;
 }
 
-/// Where a function that has just begun will return to; 0 where this is not known.
+/// Returns the return address of a function that has just begun; 0 if unknown.
 std::uintptr_t return_address([[maybe_unused]] const mcontext_t& machine) noexcept {
 #if defined(__x86_64__)
   return *reinterpret_cast<const std::uintptr_t*>(machine.gregs[REG_RSP]);
@@ -144,26 +152,27 @@ void add_file(fixed_text& to, const code_place& where) noexcept {
   to.add("/exe");
 }
 
-/// Addresses of the functions that were running, the innermost first.
-std::size_t frames_at(const mcontext_t& machine, std::array<std::uintptr_t, most_frames>& frames) {
+/// Stores the addresses of the running functions, the innermost first, and returns their number.
+std::size_t frames_at(const mcontext_t& machine, std::array<std::uintptr_t, max_frames>& frames) {
   const std::uintptr_t at = place_of(machine);
   std::size_t n = 0;
   if (knows_registers && find_code(at).file == nullptr) {
-    // A call of what is no function; who made it is all that can be told.
+    // The program has called an address that is no code, for instance a null pointer. The stack
+    // cannot be followed from there, so report only the caller.
     frames[n++] = return_address(machine) - 1;
     return n;
   }
 #ifdef FARCALL_HAS_BACKTRACE
-  std::array<void*, most_frames> stack{};
-  const auto depth = static_cast<std::size_t>(::backtrace(stack.data(), most_frames));
+  std::array<void*, max_frames> stack{};
+  const auto depth = static_cast<std::size_t>(::backtrace(stack.data(), max_frames));
   const auto end = stack.begin() + static_cast<std::ptrdiff_t>(depth);
   auto from = std::find(stack.begin(), end, reinterpret_cast<void*>(at));
-  // Behind this handler and what the system calls it by.
+  // Skip the frames of this signal handler, and the system's frames that called it.
   if (from == end)
     from = stack.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(depth, 3));
   for (; from != end; ++from) {
     const auto address = reinterpret_cast<std::uintptr_t>(*from);
-    // A return address is behind its call.
+    // Subtract 1, because a return address is behind its call.
     frames[n++] = address == at ? address : address - 1;
   }
 #else
@@ -172,10 +181,12 @@ std::size_t frames_at(const mcontext_t& machine, std::array<std::uintptr_t, most
   return n;
 }
 
-/// The filter of addr2line's lines, in sed's words: lines of farcall go, lines of functions that
-/// end a process go, and all that is further out than a call's handler, which is in invoke.hpp, or
-/// a remote_call if lines are not known. If the compiler has put a lambda into that, its line goes
-/// by the name of the latter. See readable_fault(), too.
+/// Filter in the language of sed, which leaves only the program's own functions of the lines that
+/// addr2line prints. Lines of farcall, and of functions that end a process, are deleted. The line
+/// of the function that runs a call's handler is deleted with all lines after it, which are further
+/// out. That function is in invoke.hpp; if lines are unknown, it is recognised by the name
+/// remote_call. A lambda that the compiler has inlined into remote_call gets its name from
+/// remote_call. readable_fault() filters names in the same way.
 constexpr std::string_view without_own_frames =
     " -e 's/ (discriminator [0-9]*)$//' -e 's/^ *(inlined by) //'"
     " -e '/\\/farcall\\/call\\/invoke\\.hpp:/,$d'"
@@ -199,9 +210,11 @@ void add_filter(fixed_text& to) noexcept {
   to.add("; }\n");
 }
 
-/// The frames behind the signal handler, as addr2line would write them. The debugger knows
-/// arguments where the program was built for it; without any, addr2line's lines say more. The
-/// debugger looks at this thread only: in others, which were stopped, signal handlers run, too.
+/// Writes a script by which the debugger prints the frames outside of the signal handler in
+/// addr2line's format. The debugger knows the functions' arguments if the program was built with
+/// debug information. Without arguments, the script prints nothing, because the lines of addr2line
+/// say more. The debugger reads only this thread, because the stopped threads are in signal
+/// handlers, too.
 void write_script_for_debugger(fixed_text& to) noexcept {
   add_filter(to);
   to.add("command -v gdb >/dev/null || exit 0\n"
@@ -222,7 +235,7 @@ void write_script_for_lines(fixed_text& to, std::span<const code_place> frames) 
   to.add("command -v addr2line >/dev/null || "
          "{ echo '    (addr2line, of binutils, would name the functions)'; exit; }\n"
          "out=$({ :");
-  // One command for all that lie in one file: reading it takes most of the time.
+  // Use one command for each file, because reading the file takes most of the time.
   const char* file = nullptr;
   for (const code_place& frame : frames) {
     if (frame.file == nullptr || std::string_view(frame.file).find('\'') != std::string_view::npos)
@@ -240,9 +253,9 @@ void write_script_for_lines(fixed_text& to, std::span<const code_place> frames) 
          "echo \"${out:-    (no function of the program has a name)}\"\n");
 }
 
-/// As much of the text as others are told, in whole lines.
+/// Returns the longest run of whole lines, from the start of the text, that a listener can get.
 std::string_view told_part(const fixed_text& of) noexcept {
-  std::string_view text = of.text().substr(0, longest_fault_text);
+  std::string_view text = of.text().substr(0, max_fault_text);
   if (text.size() < of.text().size()) text = text.substr(0, text.rfind('\n'));
   while (text.ends_with('\n'))
     text.remove_suffix(1);
@@ -252,10 +265,10 @@ std::string_view told_part(const fixed_text& of) noexcept {
 void tell_listener(int signal, const fixed_text& where, bool has_names) noexcept {
   fault_listener* const other = fault_hearer.load(std::memory_order_acquire);
   if (other != nullptr && ::getpid() == this_process)
-    other->hear_fault(signal, told_part(where), has_names);
+    other->receive_fault(signal, told_part(where), has_names);
 }
 
-/// Names the file of code that has no symbol.
+/// Adds the address and the file name of code that has no symbol.
 void add_address_in_file(fixed_text& to, const code_place& where) noexcept {
   const std::string_view path = *where.file == '\0' ? "the program" : where.file;
   to.add_address(where.in_file);
@@ -285,10 +298,11 @@ void begin_line(fixed_text& to) noexcept {
   to.add("farcall[");
   to.add_number(static_cast<std::uintptr_t>(::getpid()));
   to.add("] error: node ");
-  to.add_number(this_node);
+  to.add_number(this_node.load(std::memory_order_relaxed));
 }
 
-/// The report begins, and no more of it follows.
+/// If the report on standard error is unfinished, completes it by a line that says why the rest is
+/// missing.
 void drop_rest(std::string_view why) noexcept {
   if (options.kind != crash_report::full || rest.is_empty() || is_complete.exchange(true)) return;
   rest.add(": the functions with their lines are left out: ");
@@ -311,8 +325,9 @@ constexpr std::string_view takes_too_long = "finding them takes too long";
   ::_exit(128 + signal);
 }
 
-/// The report waits for something, as a lock that another thread holds. The process ends by the
-/// signal that has begun the report.
+/// Handler of the alarm, which ends the process by the signal that has caused the report. The alarm
+/// expires if the report takes too long, for instance because another thread holds a lock that it
+/// needs. It also expires if the process goes on after the report.
 void on_alarm(int /*signal*/) noexcept {
   drop_rest(takes_too_long);
   die_of(first_signal.load());
@@ -326,15 +341,15 @@ void set_alarm(std::chrono::milliseconds after) noexcept {
   ::setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-/// The report ends in time, although it may wait for a lock. And who reads standard error may have
-/// gone.
+/// Limits the time of the report with an alarm, because the report may block on a lock. Ignores
+/// SIGPIPE, because the reader of standard error may have gone.
 void be_bounded() noexcept {
   struct sigaction action{};
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);
   action.sa_handler = &on_alarm;
   ::sigaction(SIGALRM, &action, nullptr);
-  // The program's own handlers may wait for threads that are stopped.
+  // Block other signals, because the program's own handlers may wait for threads that are stopped.
   sigset_t blocked;
   ::sigfillset(&blocked);
   ::sigdelset(&blocked, SIGALRM);
@@ -366,7 +381,8 @@ void write_report(int signal, const siginfo_t& info, const void* context) noexce
   const bool is_full =
       is_about_memory && is_stack_overflow(machine, reinterpret_cast<std::uintptr_t>(info.si_addr));
   be_bounded();
-  // Before others are told: nothing may change their memory once they take this node for dead.
+  // Stop the other threads before peers are told of the fault, because this node must not change
+  // memory of peers once they consider it dead.
   if (::getpid() == this_process) stop_other_threads(signal);
   add_place(place_text, signal, info, is_full);
   tell_listener(signal, place_text, false);
@@ -379,8 +395,8 @@ void write_report(int signal, const siginfo_t& info, const void* context) noexce
   report.write_to(STDERR_FILENO);
   begin_line(rest);
 
-  std::array<std::uintptr_t, most_frames> addresses{};
-  std::array<code_place, most_frames> places{};
+  std::array<std::uintptr_t, max_frames> addresses{};
+  std::array<code_place, max_frames> places{};
   const std::size_t n = frames_at(machine, addresses);
   std::transform(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(n),
                  places.begin(), find_code);
@@ -413,7 +429,8 @@ bool was_sent_by_itself(const siginfo_t& info) noexcept {
 void on_fault(int signal, siginfo_t* info, void* context) noexcept {
   static std::atomic<pid_t> reporting{0};
   const int error_number = errno;
-  // Sent by a process, or by the thread itself: no instruction is at fault, so none is repeated.
+  // True if a process or a thread has sent the signal. In this case no instruction has caused the
+  // signal, and a return from the handler repeats no faulting instruction.
   const bool is_sent = info->si_code <= 0;
   if (is_sent && stop_if_asked(info->si_pid)) {
     errno = error_number;
@@ -423,20 +440,21 @@ void on_fault(int signal, siginfo_t* info, void* context) noexcept {
     const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
     pid_t other = 0;
     if (!reporting.compare_exchange_strong(other, self) && other != self) {
-      // It ends the process.
+      // Another thread already reports a fault. Wait until that thread has ended the process.
       const timespec pause{.tv_sec = 3600, .tv_nsec = 0};
       for (;;)
         ::nanosleep(&pause, nullptr);
     } else if (other == 0) {
       first_signal.store(signal);
       write_report(signal, *info, context);
-      // If the instruction does not fault again, nothing would end the process.
+      // After the return from this handler, the faulting instruction normally faults again and ends
+      // the process. If it does not, the alarm ends the process.
       set_alarm(spare_time);
     } else {
       drop_rest("the stack cannot be read");
     }
   }
-  // Also where reading a broken stack for the report has faulted.
+  // Restore the default action, even if the report itself has faulted because of a broken stack.
   struct sigaction as_before{};
   as_before.sa_handler = SIG_DFL;
   ::sigaction(signal, &as_before, nullptr);
@@ -472,8 +490,8 @@ void note_exception(const std::string& type, const char* what) {
 signal_stack::signal_stack() noexcept {
   used_before = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_t present{};
-  if (this_node == no_node || ::sigaltstack(nullptr, &present) != 0 ||
-      (present.ss_flags & SS_DISABLE) == 0)
+  if (this_node.load(std::memory_order_relaxed) == no_node ||
+      ::sigaltstack(nullptr, &present) != 0 || (present.ss_flags & SS_DISABLE) == 0)
     return;
   void* const at = ::mmap(nullptr, signal_stack_bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -490,7 +508,8 @@ signal_stack::signal_stack() noexcept {
 signal_stack::~signal_stack() {
   if (memory_ == nullptr) return;
   stack_t present{};
-  // The program may have set up another since.
+  // Disable this signal stack only if it is still set, because the program may have set another
+  // one.
   if (::sigaltstack(nullptr, &present) == 0 && present.ss_sp == memory_) {
     stack_t none{};
     none.ss_flags = SS_DISABLE;
@@ -500,23 +519,27 @@ signal_stack::~signal_stack() {
 }
 
 void tell_faults_to(fault_listener* other) noexcept {
-  // Release; partner: the acquire load in tell_listener().
+  // Release, paired with the acquire load in tell_listener(), so that the listener's members are
+  // visible there.
   fault_hearer.store(other, std::memory_order_release);
 }
 
 void report_faults(node_id self, const fault_report_options& o) noexcept {
   if (o.kind == crash_report::off) return;
-  this_node = self;
+  this_node.store(self, std::memory_order_relaxed);
   this_process = ::getpid();
   options = o;
 #ifdef FARCALL_HAS_BACKTRACE
-  // The first call loads a library, which a handler must not.
+  // Call backtrace() once now, because its first call loads a library, which a signal handler must
+  // not do.
   std::array<void*, 1> nothing{};
   static_cast<void>(::backtrace(nothing.data(), 1));
 #endif
   for (const int signal : signals) {
-    // ThreadSanitizer has a thread of its own, in which no signal may be handled: to stop the other
-    // threads would end the process by another signal. The other faults it handles itself.
+    // Don't report abort() in a program with ThreadSanitizer, because ThreadSanitizer has a thread
+    // in which no signal may be handled. A report would stop this thread by a signal, and the
+    // process would then end by another signal than SIGABRT. ThreadSanitizer itself handles the
+    // other faults.
     if (signal == SIGABRT && current_sanitizer_thread != nullptr) continue;
     struct sigaction present{};
     if (::sigaction(signal, nullptr, &present) != 0 || present.sa_handler != SIG_DFL) continue;

@@ -10,53 +10,62 @@
 
 namespace farcall {
 
-/// How much is told of a fault: nothing; the functions by their symbols, at once; and the same with
-/// lines and arguments, which follow.
+/// Detail of fault reports. With `off`, there is no report. With `names`, the report names the
+/// functions at once, by their symbols. With `full`, the report also has lines and arguments of the
+/// functions, which takes some time.
 enum class crash_report : unsigned char { off, names, full };
 
-/// Hears where this process faults, while it dies of that.
+/// Receives the place of a fault in the process that is dying of the fault.
 class fault_listener {
  public:
-  /// As one reads it behind the name of the signal: "at address 0x10, in" and a line for each
-  /// function, by its symbol; see readable_fault(). Called in the thread that faults, by its signal
-  /// handler: only what is allowed there. All other threads have stopped. Twice: first without
-  /// names, which is the only time if finding them faults, too.
-  virtual void hear_fault(int signal, std::string_view where, bool has_names) noexcept = 0;
+  /// Receives the text `where`, which continues the name of the signal, for instance "at address
+  /// 0x10, in". A line with the symbol of each running function follows; see readable_fault().
+  /// Called by the signal handler of the faulting thread, so it must be async-signal-safe. The
+  /// other threads have been stopped. Called twice: first without names of functions, and then with
+  /// names. If finding the names faults, too, there is only the first call.
+  virtual void receive_fault(int signal, std::string_view where, bool has_names) noexcept = 0;
 
  protected:
   ~fault_listener() = default;
 };
 
 /// Longest text that a fault_listener gets.
-inline constexpr std::size_t longest_fault_text = 4000;
+inline constexpr std::size_t max_fault_text = 4000;
 
-/// Who is told of faults from now on, besides standard error; null: nobody. Any thread.
+/// Sets the listener of faults, which gets them in addition to standard error; may be null. Any
+/// thread.
 void tell_faults_to(fault_listener* listener) noexcept;
 
-/// Makes a text that a fault_listener got readable: functions by the names that programs have for
-/// them, without farcall's own, and without what has called the handler of a call.
+/// Makes the text that a fault_listener gets readable. Replaces symbols by the names that functions
+/// have in the source code. Removes the lines of farcall's own functions, and of functions further
+/// out than a call's handler.
 [[nodiscard]] std::string readable_fault(std::string_view where);
+
+/// Returns a text that ends with a text of readable_fault() as one line, for the log: with commas
+/// between the functions, and the advice about addresses in parentheses.
+[[nodiscard]] std::string fault_in_one_line(std::string_view text);
 
 struct fault_report_options {
   crash_report kind = crash_report::full;
-  /// For all of the report; then the process ends.
+  /// Time limit for the whole report, after which the process ends.
   std::chrono::milliseconds time{3000};
-  /// True if looking for lines must not delay other processes, which may be about to tell of
-  /// faults.
+  /// True if the search for lines uses only CPU time that no other process wants, because other
+  /// processes may be about to report faults themselves.
   bool gives_way = true;
 };
 
-/// From now on a fault of this process (SIGSEGV, SIGBUS, SIGFPE, SIGILL), and its abort(), is
-/// told to the listener at once, and written to standard error before the process dies of it, as it
-/// would have: the signal, the address, and the functions of the program that were running, with
-/// file and line where the program has them and `addr2line` is installed; with their arguments
-/// where `gdb` is, too, and may attach. Frames of farcall are left out. A signal that the program,
-/// or a sanitizer, handles already is left alone; so is one that another process has sent.
+/// From now on, reports faults of this process (SIGSEGV, SIGBUS, SIGFPE, SIGILL) and abort(). The
+/// report goes to the listener at once, and to standard error. Afterwards the process dies of the
+/// fault, as it would have without a report. The report has the signal, the address and the
+/// program's running functions. It has files and lines if the program has them and `addr2line` is
+/// installed, and arguments if `gdb` is installed and may attach. Frames of farcall are omitted.
+/// Signals that the program or a sanitizer already handles are left to them; signals from other
+/// processes are not reported.
 void report_faults(node_id self, const fault_report_options& o = {}) noexcept;
 
-/// A stack for signal handlers, used by the thread that has made it for as long as it lives: a
-/// thread whose own stack is full can report its fault on no other. Nothing where faults are not
-/// reported, where the thread has one already, or where there is no memory for it.
+/// A stack for signal handlers of the thread that has made this object, as long as the object
+/// lives. A thread whose own stack is full needs another stack to report its fault. Does nothing if
+/// faults are not reported, if the thread has such a stack already, or if memory has run out.
 class signal_stack {
  public:
   signal_stack() noexcept;

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Sanitizers report faults themselves.
+// Not with sanitizers, which report faults themselves.
 #if defined(__SANITIZE_ADDRESS__)
 #define FARCALL_TEST_SANITIZED
 #elif defined(__has_feature)
@@ -35,7 +35,7 @@ namespace {
 
 using ::testing::KilledBySignal;
 
-/// Not known to the compiler.
+/// A value that the compiler cannot know.
 volatile std::uintptr_t somewhere = 0x10;
 
 [[gnu::noinline]] int stores_at(std::uintptr_t address) {
@@ -76,7 +76,7 @@ int never_ends_in_a_thread() {
   return 0;
 }
 
-/// Enough to find lines on a busy machine.
+/// Enough time to find lines on a busy machine.
 constexpr std::chrono::seconds long_time{60};
 
 constexpr fault_report_options with_lines{.time = long_time, .gives_way = false};
@@ -93,12 +93,12 @@ TEST(fault_report, names_the_functions_with_their_lines) {
       "fault_report_test.cpp:[0-9]+.*calls_one_that_stores.*fault_report_test.cpp:[0-9]+");
 }
 
-TEST(fault_report, names_who_has_called_what_is_no_function) {
+TEST(fault_report, names_the_caller_of_a_non_function) {
   EXPECT_EXIT(with_report(calls_no_function), KilledBySignal(SIGSEGV),
               "node 3 got SIGSEGV at address 0x10.*calls_no_function");
 }
 
-TEST(fault_report, names_who_has_called_null) {
+TEST(fault_report, names_the_caller_of_null) {
   EXPECT_EXIT(with_report(calls_null), KilledBySignal(SIGSEGV),
               "node 3 got SIGSEGV at address 0x0.*calls_null");
 }
@@ -131,7 +131,7 @@ TEST(fault_report, tells_arguments_where_the_debugger_may_attach) {
 }
 
 TEST(fault_report, waits_for_no_debugger_that_hangs) {
-  // As a debugger that reads a large program on a busy machine.
+  // Acts like a debugger that reads a large program on a busy machine.
   const helper_programs slow({"gdb"}, "trap '' TERM\nsleep 1000\n");
   EXPECT_EXIT(
       {
@@ -156,7 +156,7 @@ TEST(fault_report, is_dropped_with_one_line_and_leaves_no_process) {
       "them takes too long\n$");
   std::ifstream all(slow.file("pids"));
   for (pid_t pid = 0; all >> pid;) {
-    // A process that was killed may take a while to end.
+    // A killed process may take a while to end.
     while (::kill(pid, 0) == 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -173,10 +173,10 @@ TEST(fault_report, takes_only_time_that_no_other_process_wants) {
       KilledBySignal(SIGSEGV), "policy_" + std::to_string(SCHED_IDLE) + " at");
 }
 
-/// Writes all that it is told to standard error.
+/// Writes all texts to standard error.
 class loud_listener : public fault_listener {
  public:
-  void hear_fault(int signal, std::string_view where, bool has_names) noexcept override {
+  void receive_fault(int signal, std::string_view where, bool has_names) noexcept override {
     write(has_names ? "names " : "place ");
     write(signal == SIGSEGV ? "SIGSEGV <" : signal == SIGABRT ? "SIGABRT <" : "other <");
     write(where);
@@ -240,10 +240,10 @@ TEST(fault_report, is_told_of_no_other_process) {
 
 std::atomic<unsigned> changed_by_another{0};
 
-/// Looks whether another thread still runs.
+/// Checks whether another thread still runs.
 class watchful_listener final : public loud_listener {
  public:
-  void hear_fault(int /*signal*/, std::string_view /*where*/, bool has_names) noexcept override {
+  void receive_fault(int /*signal*/, std::string_view /*where*/, bool has_names) noexcept override {
     const unsigned before = changed_by_another.load();
     const timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
     ::nanosleep(&pause, nullptr);
@@ -267,11 +267,11 @@ TEST(fault_report, is_told_once_other_threads_have_stopped) {
       KilledBySignal(SIGSEGV), "^it has stopped\n");
 }
 
-/// As if it waited for a lock.
+/// Blocks, as if it waited for a lock.
 class stuck_listener final : public fault_listener {
  public:
-  void hear_fault(int /*signal*/, std::string_view /*where*/,
-                  bool /*has_names*/) noexcept override {
+  void receive_fault(int /*signal*/, std::string_view /*where*/,
+                     bool /*has_names*/) noexcept override {
     for (;;)
       ::pause();
   }
@@ -287,7 +287,7 @@ TEST(fault_report, ends_by_the_signal_of_the_fault) {
       KilledBySignal(SIGSEGV), "");
 }
 
-TEST(fault_report, tells_of_abort) {
+TEST(fault_report, reports_abort) {
   EXPECT_EXIT(
       {
         loud_listener all;
@@ -297,10 +297,10 @@ TEST(fault_report, tells_of_abort) {
       KilledBySignal(SIGABRT),
       "^place SIGABRT <>\nfarcall.[0-9]+. error: node 3 got SIGABRT\nnames SIGABRT <in\n");
   EXPECT_EXIT(with_report([]() -> int { std::abort(); }), KilledBySignal(SIGABRT),
-              "node 3 got SIGABRT\n.*tells_of_abort.*fault_report_test.cpp:[0-9]+");
+              "node 3 got SIGABRT\n.*reports_abort.*fault_report_test.cpp:[0-9]+");
 }
 
-TEST(fault_report, tells_of_exceptions_that_nobody_catches) {
+TEST(fault_report, reports_uncaught_exceptions) {
   EXPECT_EXIT(
       {
         report_faults(3, {.kind = crash_report::names});
@@ -316,7 +316,7 @@ TEST(fault_report, tells_of_exceptions_that_nobody_catches) {
       KilledBySignal(SIGABRT), "node 3 got SIGABRT, by an uncaught exception, int\n$");
 }
 
-TEST(fault_report, leaves_an_abort_that_somebody_sends) {
+TEST(fault_report, ignores_an_abort_sent_by_another_process) {
   EXPECT_EXIT(
       {
         report_faults(3, {.kind = crash_report::names});
@@ -328,7 +328,7 @@ TEST(fault_report, leaves_an_abort_that_somebody_sends) {
       KilledBySignal(SIGABRT), "^$");
 }
 
-TEST(fault_report, says_that_the_stack_is_full) {
+TEST(fault_report, reports_a_full_stack) {
   EXPECT_EXIT(with_report(never_ends_in_a_thread), KilledBySignal(SIGSEGV),
               "for want of stack[^\n]*\n.*never_ends.*fault_report_test.cpp:[0-9]+");
 }
@@ -342,12 +342,11 @@ TEST(fault_report, leaves_signals_that_the_program_handles) {
       ::testing::ExitedWithCode(7), "^$");
 }
 
-TEST(fault_report, leaves_signals_that_somebody_sends) {
+TEST(fault_report, ignores_signals_that_are_sent) {
   EXPECT_EXIT(with_report([] { return ::raise(SIGSEGV); }), KilledBySignal(SIGSEGV), "^$");
 }
 
-// ---- what others are told
-// ------------------------------------------------------------------------
+// ---- texts for listeners ------------------------------------------------------------------------
 
 TEST(readable_fault, names_functions_as_programs_do) {
   EXPECT_EQ(readable_fault("at address 0x10, in\n    _Z9stores_atm\n    main\n    An address"),
@@ -355,18 +354,29 @@ TEST(readable_fault, names_functions_as_programs_do) {
   EXPECT_EQ(readable_fault("in\n    0x12 in libother.so"), "in\n    0x12 in libother.so");
 }
 
-TEST(readable_fault, ends_with_what_was_called) {
+TEST(readable_fault, ends_with_the_called_function) {
   const std::string call = "_ZN7farcall6detail11remote_callIXadL_Z5solveiEEE3runEv";
   EXPECT_EQ(readable_fault("in\n    _Z5solvei\n    " + call + "\n    main"), "in\n    solve(int)");
   EXPECT_EQ(readable_fault("in\n    " + call + "\n    main"), "in\n    a call of &(solve(int))");
 }
 
-TEST(readable_fault, ends_no_sentence_with_nothing) {
+TEST(readable_fault, drops_in_without_functions) {
   EXPECT_EQ(readable_fault("at address 0x10, in\n    _ZN7farcall2am6engine5serveEj\n    _start"),
             "at address 0x10");
   EXPECT_EQ(readable_fault("in\n    abort\n    __pthread_kill_implementation"), "");
   EXPECT_EQ(readable_fault("at address 0x10"), "at address 0x10");
   EXPECT_EQ(readable_fault(""), "");
+}
+
+TEST(fault_in_one_line, separates_functions_and_advice) {
+  EXPECT_EQ(
+      fault_in_one_line("node 1 was killed by signal 11 (SIGSEGV): at address 0x10, in\n"
+                        "    stores_at(unsigned long)\n    main\n    An address means nothing."),
+      "node 1 was killed by signal 11 (SIGSEGV): at address 0x10, in "
+      "stores_at(unsigned long), main (an address means nothing)");
+  EXPECT_EQ(fault_in_one_line("node 1: in\n    f()\n    g()"), "node 1: in f(), g()");
+  EXPECT_EQ(fault_in_one_line("node 1 has exited with code 3"), "node 1 has exited with code 3");
+  EXPECT_EQ(fault_in_one_line(""), "");
 }
 
 } // namespace

@@ -13,7 +13,8 @@
 
 namespace farcall {
 
-/// Text in storage of its own, for signal handlers: a thread that faults may hold malloc's lock.
+/// Text in a fixed-size array, for signal handlers, which must not allocate: a thread that faults
+/// may hold malloc's lock.
 class fixed_text {
  public:
   void add(std::string_view text) noexcept {
@@ -30,8 +31,8 @@ class fixed_text {
     add("0x");
     add_number(address, 16);
   }
-  /// Adds what a file holds, from its beginning, as far as there is space. Returns
-  /// false if it holds nothing.
+  /// Adds the content of a file from its beginning, as far as it fits. Returns false if nothing was
+  /// added, because the file is empty or cannot be read, or because there is no space.
   bool add_file(int file) noexcept {
     const ssize_t got = ::pread(file, bytes_.data() + size_, bytes_.size() - 1 - size_, 0);
     if (got > 0) size_ += static_cast<std::size_t>(got);
@@ -41,7 +42,7 @@ class fixed_text {
     [[maybe_unused]] const auto written = ::write(file, bytes_.data(), size_);
   }
   [[nodiscard]] bool is_empty() const noexcept { return size_ == 0; }
-  /// Ends with a zero.
+  /// Returns the text, followed by a zero byte.
   [[nodiscard]] char* data() noexcept { return bytes_.data(); }
   [[nodiscard]] std::string_view text() const noexcept { return {bytes_.data(), size_}; }
 

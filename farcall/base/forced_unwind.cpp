@@ -5,7 +5,7 @@
 
 #include <cxxabi.h>
 
-// __cxa_get_globals() of the Itanium C++ ABI. libc++abi has it, but in none of its headers.
+// __cxa_get_globals() of the Itanium C++ ABI, which libc++abi defines but declares in no header.
 extern "C" void* handled_exceptions() noexcept asm("__cxa_get_globals");
 
 namespace farcall {
@@ -22,17 +22,18 @@ bool stop_forced_unwind() noexcept {
   try {
     throw;
   } catch (const abi::__forced_unwind&) {
-    // The ends of the blocks would delete the exception, which ends the process.
+    // Clear the caught exception. Otherwise the end of the catch block would delete it, which would
+    // end the process.
     state->caught = nullptr;
     state->uncaught = uncaught;
     return true;
   } catch (...) {
-    // Of another language.
+    // The exception was thrown by code of another language.
     state->uncaught = uncaught;
     return false;
   }
 #else
-  return false; // libc++'s `catch (...)` does not catch it
+  return false; // with libc++, `catch (...)` does not catch forced unwinding
 #endif
 }
 

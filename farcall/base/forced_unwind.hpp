@@ -6,17 +6,19 @@
 
 namespace farcall {
 
-/// Stops the end of the calling thread that pthread_exit() or a cancellation has begun, and that a
-/// `catch (...)` block has caught; called in that block, or in what it calls. The C library ends
-/// the process, "FATAL: exception not rethrown", if the block is left otherwise. True if it was
-/// such an end.
+/// Stops the forced unwinding by which pthread_exit() or a cancellation ends the calling thread, so
+/// that the thread goes on. A `catch (...)` block catches such an unwinding. Must be called in that
+/// block, or in a function that the block calls. Without this call, the C library ends the process
+/// at the end of the block with "FATAL: exception not rethrown". Returns true if it has stopped an
+/// unwinding.
 bool stop_forced_unwind() noexcept;
 
-/// Returns std::current_exception(), in a `catch (...)` block. After stop_forced_unwind(), and for
-/// exceptions of other languages, which it cannot hold, an `error` that says so.
+/// Returns std::current_exception() in a `catch (...)` block. An exception_ptr cannot hold an
+/// exception of another language, or an unwinding that stop_forced_unwind() has stopped. In these
+/// cases returns an `error` whose text says so.
 [[nodiscard]] std::exception_ptr caught_exception() noexcept;
 
-/// Describes what stop_forced_unwind() has stopped.
+/// Text of the error that replaces an unwinding that stop_forced_unwind() has stopped.
 inline constexpr const char* stopped_unwind_text =
     "pthread_exit() or a cancellation was to end the thread that ran this function, and threads "
     "of farcall's go on; return from the function, or throw";

@@ -9,9 +9,9 @@ namespace farcall {
 
 std::atomic<std::uint32_t> detail::forks{0};
 
-/// All of them, as a list.
+/// List of all observers.
 struct fork_observers {
-  /// Held by the thread that forks until it has forked.
+  /// The forking thread holds this mutex until the fork is done.
   static constinit std::mutex mutex;
   static constinit fork_observer* first;
 
@@ -26,13 +26,13 @@ struct fork_observers {
     mutex.unlock();
   }
   static void in_child() noexcept {
-    // Relaxed: there is one thread.
+    // Relaxed, because the child has only one thread.
     detail::forks.fetch_add(1, std::memory_order_relaxed);
     for (fork_observer* o = first; o != nullptr; o = o->next_)
       o->after_fork_in_child();
     mutex.unlock();
   }
-  /// Before main(): forks are counted whether there are observers or not.
+  /// Initialised before main(), so that forks are counted even if there are no observers.
   static const int status;
 };
 

@@ -5,26 +5,28 @@
 #include <atomic>
 #include <cstdint>
 
-/// What happens when a process forks without running another program. The child has one thread, the
-/// one that forked, and a copy of everything that the others were in the middle of. vfork() and
-/// posix_spawn() start programs and concern nobody here.
+/// Actions at a fork whose child continues this program. The child has only the forking thread, and
+/// a copy of all data, which other threads may have been changing. vfork() and posix_spawn() start
+/// other programs, and need no action.
 namespace farcall {
 
 namespace detail {
 extern std::atomic<std::uint32_t> forks;
 } // namespace detail
 
-/// How many forks lie between the program that was started and this process, as far as the library
-/// was there. Changes in a child only, while it has one thread.
+/// Returns how many forks lead from the process that has loaded the library to this process: 0 in
+/// that process itself, 1 in its child, and so on. The number changes only in the child of a fork,
+/// while the child has one thread.
 [[nodiscard]] inline std::uint32_t fork_generation() noexcept {
-  // Relaxed: the threads that read it were started after it changed.
+  // Relaxed, because threads that read the number were started after it changed.
   return detail::forks.load(std::memory_order_relaxed);
 }
 
-/// An object that has to do something when its process forks. The functions run on the thread that
-/// forks, in no particular order of objects. Any thread may make and destroy one, but not in one of
-/// these functions; whoever is told already, and still, calls watch_forks() last in its constructor
-/// and unwatch_forks() first in its destructor, since another thread may fork meanwhile.
+/// An object that acts when its process forks. The functions of all observers run on the forking
+/// thread, in an unspecified order of the observers. Any thread may make and destroy such an
+/// object, but not in one of these functions. A derived class calls watch_forks() last in its
+/// constructor and unwatch_forks() first in its destructor, because another thread may fork during
+/// construction or destruction.
 class fork_observer {
  public:
   fork_observer(const fork_observer&) = delete;
@@ -41,11 +43,13 @@ class fork_observer {
  private:
   friend struct fork_observers;
 
-  /// Before the fork. May take a lock, so that the child finds whole what it guards; the other two
-  /// release it.
+  /// Called before the fork. May take a lock, so that the child finds the data that the lock guards
+  /// in a consistent state. The two functions below, of which one runs in the parent and one in the
+  /// child, then release the lock.
   virtual void before_fork() noexcept {}
   virtual void after_fork_in_parent() noexcept {}
-  /// Takes no lock and allocates nothing: other threads may have been doing so.
+  /// Called in the child. Must not take other locks or allocate, because another thread of the
+  /// parent may have held such a lock during the fork.
   virtual void after_fork_in_child() noexcept {}
 
   fork_observer* before_ = nullptr;

@@ -56,7 +56,7 @@ TEST(fork_observer, is_told_in_children_of_children) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(fork_observer, is_not_told_once_it_is_gone_whatever_the_order) {
+TEST(fork_observer, is_not_called_after_its_destruction) {
   auto first = std::make_unique<counter>();
   auto second = std::make_unique<counter>();
   auto third = std::make_unique<counter>();
@@ -69,7 +69,7 @@ TEST(fork_observer, is_not_told_once_it_is_gone_whatever_the_order) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-/// What it guards is whole in the child.
+/// The guarded data is consistent in the child.
 class guarded_pair final : public fork_observer {
  public:
   guarded_pair() { watch_forks(); }
@@ -106,7 +106,7 @@ TEST(fork_observer, may_hold_a_lock_meanwhile) {
     while (!stop)
       pair.count();
   });
-  // The list itself changes too.
+  // The list of observers changes at the same time.
   others.emplace_back([&] {
     while (!stop)
       const counter c;

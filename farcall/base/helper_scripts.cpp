@@ -17,14 +17,15 @@
 namespace farcall {
 namespace {
 
-/// Between the looks at processes that may have ended.
-constexpr long look_interval_ns = 2'000'000;
-/// From the deadline to the end of the process that watches the scripts.
+/// Time between two checks whether processes have ended.
+constexpr long poll_interval_ns = 2'000'000;
+/// Time after the deadline for which this process still waits for the end of the supervisor, the
+/// process that runs the scripts.
 constexpr std::chrono::milliseconds end_time{300};
 
 using files = std::array<int, helper_scripts>;
 
-/// As fork(), without the handlers that wait for locks.
+/// Forks without running the atfork handlers, because they may wait for locks.
 pid_t fork_here() noexcept {
 #if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
 #if __GLIBC_PREREQ(2, 34)
@@ -37,7 +38,8 @@ pid_t fork_here() noexcept {
 #endif
 }
 
-/// Sockets among them would seem open to others.
+/// Closes all descriptors from `first` on. Otherwise this child would hold copies of the dying
+/// process's sockets, and peers would not notice that the process has ended.
 void close_from(int first) noexcept {
 #ifdef SYS_close_range
   if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
@@ -53,15 +55,17 @@ bool has_text(int file) noexcept {
 }
 
 bool has_ended(pid_t child) noexcept {
-  return ::waitpid(child, nullptr, WNOHANG) != 0; // also where somebody else has taken its status
+  // The result is also true if other code of the program has reaped the child.
+  return ::waitpid(child, nullptr, WNOHANG) != 0;
 }
 
-void pause_between_looks() noexcept {
-  const timespec pause{.tv_sec = 0, .tv_nsec = look_interval_ns};
+void pause_between_polls() noexcept {
+  const timespec pause{.tv_sec = 0, .tv_nsec = poll_interval_ns};
   ::nanosleep(&pause, nullptr);
 }
 
-/// Gives way to all other processes, for what this one starts, too.
+/// Lowers the priority of this process, and of the processes that it starts, below all other
+/// processes.
 void give_way() noexcept {
   const sched_param none{};
   ::sched_setscheduler(0, SCHED_IDLE, &none);
@@ -88,14 +92,14 @@ void give_way() noexcept {
   ::_exit(1);
 }
 
-/// The processes that a script has started are in its process group.
+/// Kills a script together with the processes that it has started, which are in its process group.
 void kill_script(pid_t shell) noexcept {
   ::kill(-shell, SIGKILL);
   ::kill(shell, SIGKILL);
   ::waitpid(shell, nullptr, 0);
 }
 
-/// Runs in a process of its own, which outlives the dying process.
+/// Runs the scripts from a separate process, which outlives the dying process.
 [[noreturn]] void supervise_scripts(std::array<fixed_text, helper_scripts>& scripts,
                                     const files& outputs, pid_t dying, time_point deadline,
                                     bool gives_way) noexcept {
@@ -115,14 +119,15 @@ void kill_script(pid_t shell) noexcept {
     return are_all_done || (are_done.front() && has_text(outputs.front()));
   };
   while (!is_enough() && ::getppid() == dying && clock::now() < deadline)
-    pause_between_looks();
+    pause_between_polls();
   bool was_cut = false;
   for (std::size_t i = 0; i != shells.size(); ++i) {
     if (are_done[i]) continue;
     kill_script(shells[i]);
     was_cut = true;
   }
-  // A debugger that was killed may leave the process stopped.
+  // If a script was killed, continue the dying process by SIGCONT, because a killed debugger may
+  // have left it stopped.
   if (was_cut && ::getppid() == dying) ::kill(dying, SIGCONT);
   ::_exit(0);
 }
@@ -137,7 +142,8 @@ bool run_helper_scripts(std::array<fixed_text, helper_scripts>& scripts, fixed_t
     if (file < 0) return false;
   }
 #ifdef PR_SET_PTRACER
-  // A debugger among them is no parent of this process.
+  // Allow any process to attach as a debugger. Some systems otherwise allow this only to ancestors
+  // of this process, and the debugger is a descendant.
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 #endif
   const pid_t self = ::getpid();
@@ -147,8 +153,8 @@ bool run_helper_scripts(std::array<fixed_text, helper_scripts>& scripts, fixed_t
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t supervisor = fork_here();
   if (supervisor == 0) {
-    // This process must hold no socket open; the outputs become the first descriptors behind the
-    // standard ones.
+    // Move the outputs to the first descriptors after the standard ones and close all others,
+    // because the supervisor must not keep sockets of the dying process open.
     std::array<int, helper_scripts> kept{};
     for (std::size_t i = 0; i != kept.size(); ++i)
       kept[i] = ::fcntl(outputs[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1 + 8);
@@ -163,7 +169,7 @@ bool run_helper_scripts(std::array<fixed_text, helper_scripts>& scripts, fixed_t
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (supervisor < 0) return false;
   while (!has_ended(supervisor) && clock::now() < deadline + end_time)
-    pause_between_looks();
+    pause_between_polls();
   for (const int file : outputs) {
     if (output.add_file(file)) return true;
   }

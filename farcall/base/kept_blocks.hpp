@@ -8,8 +8,9 @@
 
 namespace farcall {
 
-/// Memory of objects of one class that a thread has destroyed, for those that it makes next. A
-/// `thread_local` of the class's operators new and delete.
+/// Free list of memory blocks for objects of one class. By this list, a thread reuses the memory of
+/// objects that it has destroyed. The list is a `thread_local` object that the operators new and
+/// delete of the class use.
 class kept_blocks {
  public:
   constexpr kept_blocks() noexcept = default;
@@ -26,7 +27,8 @@ class kept_blocks {
     return first_ != nullptr ? take() : ::operator new(bytes);
   }
   void release(void* block) noexcept {
-    // Static objects may end later than the thread's.
+    // If the list has been destroyed, return the block to the heap. An object of the class may be
+    // destroyed after the thread-local list, for instance as a part of a static object.
     if (count_ == most || is_over_) return ::operator delete(block);
     ++count_;
     *static_cast<void**>(block) = std::exchange(first_, block);
@@ -40,7 +42,7 @@ class kept_blocks {
     return std::exchange(first_, *static_cast<void**>(first_));
   }
 
-  void* first_ = nullptr; ///< each block begins with the address of the next
+  void* first_ = nullptr; ///< first free block; each block starts with the address of the next one
   std::size_t count_ = 0;
   bool is_over_ = false;
 };

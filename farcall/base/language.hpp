@@ -1,7 +1,7 @@
 #pragma once
 
-/// What every header needs of the compiler. Included first by each, so that a program without it
-/// gets this error in place of hundreds that follow from it.
+/// Checks that the compiler suits farcall's headers. Each header includes this file first, so that
+/// a program with an unsuitable compiler gets one clear error instead of hundreds of others.
 
 #if __cplusplus < 202002L
 #error "farcall needs C++20: compile with -std=c++20, or link to farcall::farcall in CMake"
@@ -11,7 +11,7 @@
 #define FARCALL_LANGUAGE_IS_MISSING
 #endif
 
-// A header that does not exist ends the compilation.
+// Include a header that does not exist, because this ends the compilation at once.
 #ifdef FARCALL_LANGUAGE_IS_MISSING
 #include <stopped_by_the_error_above>
 #endif

@@ -11,11 +11,11 @@ std::vector<std::string> limited_log::admitted(std::string_view line, time_point
   const std::lock_guard guard(mutex_);
   std::vector<std::string> lines;
   if (now - since_ > interval) {
-    if (lines_ > most_lines) lines.push_back(std::to_string(lines_ - most_lines) + " " + what_);
+    if (lines_ > max_lines) lines.push_back(std::to_string(lines_ - max_lines) + " " + what_);
     since_ = now;
     lines_ = 0;
   }
-  if (++lines_ <= most_lines) lines.emplace_back(line);
+  if (++lines_ <= max_lines) lines.emplace_back(line);
   return lines;
 }
 

@@ -13,8 +13,9 @@ namespace farcall {
 
 bool line_forwarder::take(std::string_view bytes) {
   while (!bytes.empty() && !is_broken_) {
-    // So that no more than a line is ever held, however much comes at once.
-    const std::string_view next = bytes.substr(0, most_ - rest_.size());
+    // Take only so many bytes at a time that at most one line of maximum length is held, because
+    // the input may have any size.
+    const std::string_view next = bytes.substr(0, max_ - rest_.size());
     bytes.remove_prefix(next.size());
     const std::size_t end = next.rfind('\n');
     if (end != std::string_view::npos) {
@@ -24,7 +25,7 @@ bool line_forwarder::take(std::string_view bytes) {
     } else {
       rest_.append(next);
     }
-    if (rest_.size() < most_) continue;
+    if (rest_.size() < max_) continue;
     pass(rest_);
     rest_.clear();
   }
@@ -56,7 +57,8 @@ bool line_forwarder::pass(std::string_view lines) {
     labelled.append(label_).append(line).push_back('\n');
     lines.remove_prefix(std::min(line.size() + 1, lines.size()));
   }
-  // In one piece: what writes to the same pipe or file at the same time does not come in between.
+  // Make one write() call, so that output of other writers to the same pipe or file does not come
+  // in between.
   return write(labelled);
 }
 
@@ -68,7 +70,8 @@ bool write_all(int to, std::string_view bytes) noexcept {
     if (wrote >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(wrote));
     } else if (errno == EAGAIN) {
-      // Somebody else has said so, for all who share it.
+      // The descriptor is non-blocking, for instance because another process that shares it has
+      // changed the mode. Wait until it is writable.
       pollfd waiting{to, POLLOUT, 0};
       (void)::poll(&waiting, 1, -1);
     } else if (errno != EINTR) {

@@ -9,28 +9,30 @@
 
 namespace farcall {
 
-/// Brings what one source prints to a descriptor that others print to as well, in whole lines, so
-/// that lines of several sources do not mix. Holds an unfinished line, at most `longest_line` bytes
-/// of it: longer ones pass in parts. As `srun` does. One thread at a time, for all that go to one
-/// descriptor.
+/// Copies the output of one source to a descriptor that several sources share. Like `srun`, copies
+/// only whole lines, so that lines of different sources do not mix. An unfinished line is held
+/// until it ends or has `max_line` bytes; a longer line is written in parts. All forwarders of one
+/// descriptor are used by one thread at a time.
 class line_forwarder {
  public:
-  /// With label and end.
-  static constexpr std::size_t longest_line = std::size_t{64} << 10;
+  /// Longest line that is held, including the label and the line end.
+  static constexpr std::size_t max_line = std::size_t{64} << 10;
 
-  /// `label` is put before each line, and a part of a line is then a line of its own; empty: the
-  /// bytes pass as they are. `to` stays its owner's.
+  /// Makes a forwarder that writes `label` before each line. If a long line is written in parts,
+  /// each part becomes a line. With an empty label, all bytes are written unchanged. The caller
+  /// owns `to`.
   line_forwarder(int to, std::string label)
       : to_(to), label_(std::move(label)),
-        most_(label_.empty() ? longest_line : longest_line - label_.size() - 1) {}
+        max_(label_.empty() ? max_line : max_line - label_.size() - 1) {}
 
-  /// What the source has printed next. Blocks while the descriptor takes nothing. False once its
-  /// reader has gone. Where it can be written no more for another reason, as a file on a full disk,
-  /// the program says so once, and goes on: what comes then is dropped.
+  /// Takes output of the source and writes the lines that are whole. Blocks while the descriptor is
+  /// full. Returns false once the reader of the descriptor has gone. If writing fails for another
+  /// reason, for instance because the disk is full, drops this output and all later output of the
+  /// source. This is logged once in a process.
   bool take(std::string_view bytes);
 
-  /// The source prints no more: what there is of a line goes on, with its end if lines are
-  /// labelled. As take().
+  /// Ends the output of the source. Writes the rest of an unfinished line, with a line end if lines
+  /// are labelled. Returns false once the reader of the descriptor has gone, like take().
   bool finish();
 
  private:
@@ -39,16 +41,17 @@ class line_forwarder {
 
   int to_;
   std::string label_;
-  std::size_t most_; ///< held of a line
-  std::string rest_; ///< of a line that is not finished
+  std::size_t max_;  ///< most bytes of a line that are held
+  std::string rest_; ///< beginning of an unfinished line
   bool is_broken_ = false;
   bool has_reader_ = true;
 };
 
-/// "2: ", as `srun --label` writes it.
+/// Returns the label of a node, such as "2: ", like `srun --label`.
 [[nodiscard]] std::string node_label(unsigned node);
 
-/// Writes all; blocks, also where the descriptor does not. False, and errno, where it cannot.
+/// Writes all bytes. Blocks, even if the descriptor is non-blocking. Returns false, with errno, if
+/// writing fails.
 [[nodiscard]] bool write_all(int to, std::string_view bytes) noexcept;
 
 } // namespace farcall

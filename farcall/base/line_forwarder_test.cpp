@@ -15,7 +15,7 @@
 namespace farcall::line_forwarder_test {
 namespace {
 
-/// A file that keeps what is written to it.
+/// Forwards to a file, whose content text() returns.
 class line_forwarder_test : public ::testing::Test {
  protected:
   [[nodiscard]] int fd() const { return file_.get(); }
@@ -66,23 +66,23 @@ TEST_F(line_forwarder_test, other_bytes_than_text_pass_unchanged) {
 }
 
 TEST_F(line_forwarder_test, a_line_that_is_too_long_passes_in_parts) {
-  const std::string line(2 * line_forwarder::longest_line + 5, 'l');
+  const std::string line(2 * line_forwarder::max_line + 5, 'l');
   line_forwarder lines(fd(), "");
   lines.take(line);
-  EXPECT_EQ(text().size(), 2 * line_forwarder::longest_line);
+  EXPECT_EQ(text().size(), 2 * line_forwarder::max_line);
   lines.take("\n");
   EXPECT_EQ(text(), line + "\n");
 }
 
 TEST_F(line_forwarder_test, each_part_of_a_labelled_line_is_a_line) {
-  // A label, a part and an end.
-  const std::string part(line_forwarder::longest_line - 4, 'l');
+  // A label, a part of a line, and its end.
+  const std::string part(line_forwarder::max_line - 4, 'l');
   line_forwarder lines(fd(), node_label(3));
   lines.take(part + "end\n");
   EXPECT_EQ(text(), "3: " + part + "\n3: end\n");
 }
 
-TEST_F(line_forwarder_test, a_reader_that_has_gone_is_told_and_nothing_else) {
+TEST_F(line_forwarder_test, tells_only_that_its_reader_has_gone) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const unique_fd to(ends[1]);
@@ -96,7 +96,7 @@ TEST_F(line_forwarder_test, a_reader_that_has_gone_is_told_and_nothing_else) {
   (void)::signal(SIGPIPE, before);
 }
 
-TEST_F(line_forwarder_test, what_cannot_be_written_is_lost_and_the_source_goes_on) {
+TEST_F(line_forwarder_test, drops_output_that_cannot_be_written) {
   const unique_fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   line_forwarder lines(full.get(), "");
   EXPECT_TRUE(lines.take("line\n"));

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view names[] = {"error", "warning", "info", "debug"};
 
-// Relaxed: no memory goes with it.
+// Relaxed, because the pointers refer to functions and to no other memory.
 std::atomic<wording> chosen_wording{nullptr};
 std::atomic<writer> chosen_writer{nullptr};
 
@@ -59,7 +59,8 @@ void write(level l, std::string_view text) noexcept {
   if (!enabled(l)) return;
   try {
     const wording say = chosen_wording.load(std::memory_order_relaxed);
-    // Peers have a say in it, and are not to write lines of their own, nor to the terminal.
+    // Replace control characters, because peers choose parts of the text, and must not add lines or
+    // control the terminal.
     const std::string shown = valid_text(say == nullptr ? std::string(text) : say(text));
     if (const writer instead = chosen_writer.load(std::memory_order_relaxed)) {
       instead(l, shown);
@@ -67,7 +68,8 @@ void write(level l, std::string_view text) noexcept {
     }
     std::string line = "farcall[" + std::to_string(::getpid()) + "] ";
     line.append(name_of(l)).append(": ").append(shown).push_back('\n');
-    // A log line that cannot be written has no better place to go.
+    // Ignore the error, because there is no better place to report that standard error cannot be
+    // written.
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
   } catch (const std::bad_alloc&) {
     constexpr std::string_view message = "farcall: out of memory while logging\n";

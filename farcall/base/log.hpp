@@ -8,12 +8,12 @@ namespace farcall::log {
 
 enum class level { error, warning, info, debug };
 
-/// True when lines of this level are written: FARCALL_LOG=error|warning|info|debug, default
-/// warning.
+/// True if lines of level `l` are written. FARCALL_LOG=error|warning|info|debug sets the least
+/// severe level that is written; the default is warning.
 [[nodiscard]] bool enabled(level l) noexcept;
 
-/// Writes one line to standard error, in one write, so that lines of several nodes do not mix.
-/// Never called between reserve and commit of a message.
+/// Writes one line to standard error, by one write() call, so that lines of several nodes do not
+/// mix. Must not be called between reserve and commit of a message.
 void write(level l, std::string_view text) noexcept;
 
 inline void error(std::string_view text) noexcept { write(level::error, text); }

@@ -7,11 +7,11 @@
 
 namespace farcall::log {
 
-/// What a compatibility layer makes of the text of a line, whose users know other names of things:
-/// of nodes, say. May be called by any thread at any time.
+/// Translates a line of the log into the terms of a compatibility layer, for instance its name for
+/// nodes. Any thread may call it at any time.
 using wording = std::string (*)(std::string_view text);
 
-/// For all lines of the process from now on. Any thread.
+/// Sets the wording function for all further lines of the process. Any thread.
 void set_wording(wording w) noexcept;
 
 } // namespace farcall::log

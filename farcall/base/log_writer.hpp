@@ -6,14 +6,14 @@
 
 namespace farcall::log {
 
-/// Writes a line in place of the log, which writes it to standard error. May be called by any
-/// thread at any time; the text has no line ends and no control characters.
+/// Writes a line instead of the log, which would write it to standard error. Any thread may call it
+/// at any time. The text has no line ends and no control characters.
 using writer = void (*)(level which, std::string_view text) noexcept;
 
-/// "error", "warning", "info" or "debug".
+/// Returns the name of a level: "error", "warning", "info" or "debug".
 [[nodiscard]] std::string_view name_of(level which) noexcept;
 
-/// For all lines of the process from now on; null: the log writes again. Any thread.
+/// Sets the writer of all further lines of the process; null for standard error. Any thread.
 void set_writer(writer w) noexcept;
 
 } // namespace farcall::log

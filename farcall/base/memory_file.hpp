@@ -8,8 +8,9 @@
 
 namespace farcall {
 
-/// Makes an anonymous file in memory that cannot be executed, as memfd_create(). Systems with
-/// vm.memfd_noexec=2 refuse files that could be; Linux before 6.3 knows no such file.
+/// Makes an anonymous file in memory, like memfd_create(), that cannot be executed. Systems with
+/// vm.memfd_noexec=2 refuse executable files. On Linux before 6.3, which does not know the flag,
+/// makes the file without it.
 [[nodiscard]] inline int make_memory_file(const char* label, unsigned flags) noexcept {
   constexpr unsigned no_execution = 8; // MFD_NOEXEC_SEAL, which older headers lack
   const int made = ::memfd_create(label, flags | no_execution);

@@ -6,17 +6,18 @@
 
 namespace farcall {
 
-/// Number of a node in its job. The host is node 0, targets follow from 1.
+/// Number of a node in its job. The host is node 0; targets have the numbers from 1.
 using node_id = std::uint32_t;
 
-/// The host, in every job.
+/// Number of the host in every job.
 inline constexpr node_id host_id = 0;
 
-/// Stands for "no node" where an error concerns none.
+/// Value that means no node, for instance in an error that concerns no node.
 inline constexpr node_id no_node = UINT32_MAX;
 
-/// The node that the calling thread stands for, where that is not the process's own; else no_node.
-/// Defined in the library: one for all parts of a program, whatever they hide.
+/// Node for which the calling thread acts instead of the process's own node; no_node if there is
+/// none. Defined in the library, so that all modules of a program share it, even with hidden
+/// visibility.
 extern constinit thread_local node_id acting_node;
 
 } // namespace farcall

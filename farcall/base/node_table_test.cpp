@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(node_table, has_what_was_published) {
+TEST(node_table, finds_published_entries) {
   node_table<int> table(4);
   EXPECT_EQ(table.capacity(), 4U);
   EXPECT_EQ(table.find(3), nullptr);
@@ -31,7 +31,7 @@ TEST(node_table, the_first_entry_stays) {
   EXPECT_EQ(*first, 1);
 }
 
-TEST(node_table, has_nothing_for_numbers_that_are_too_high) {
+TEST(node_table, finds_nothing_beyond_its_capacity) {
   node_table<int> table(2);
   EXPECT_EQ(table.find(2), nullptr);
   EXPECT_EQ(table.find(no_node), nullptr);
@@ -47,7 +47,7 @@ TEST(node_table, entries_move_with_it) {
   EXPECT_EQ(other.capacity(), 2U);
 }
 
-TEST(node_table, is_gone_through_in_order) {
+TEST(node_table, is_iterated_in_order) {
   node_table<int> table(8);
   for (const node_id node : {5U, 0U, 7U})
     table.publish(node, std::make_unique<int>(static_cast<int>(node) * 10));
@@ -56,10 +56,10 @@ TEST(node_table, is_gone_through_in_order) {
   EXPECT_THAT(all, ElementsAre(std::pair{0U, 0}, std::pair{5U, 50}, std::pair{7U, 70}));
 }
 
-TEST(node_table, capacity_leaves_room_for_nodes_that_join) {
+TEST(node_table, capacity_has_space_for_nodes_that_join) {
   EXPECT_EQ(node_capacity(2), 1024U);
   EXPECT_EQ(node_capacity(1001), 2002U);
-  EXPECT_EQ(node_capacity(40000), most_node_numbers);
+  EXPECT_EQ(node_capacity(40000), max_node_numbers);
 }
 
 TEST(node_table, threads_that_make_the_same_entries_agree) {

@@ -19,18 +19,22 @@
 namespace farcall {
 namespace {
 
-constexpr std::chrono::milliseconds longest_stop{50};
-/// Then it looks which threads block the signal, which takes longer than most threads need.
+constexpr std::chrono::milliseconds max_stop{50};
+/// Time for which the stopping thread only waits for confirmations. Most threads stop within it.
+/// Afterwards the stopping thread also reads from the system which threads block the signal, which
+/// is slow.
 constexpr std::chrono::microseconds usual_stop{300};
-/// Each pass finds threads that others have made since the one before.
-constexpr int most_passes = 4;
+/// Maximum number of passes over the list of threads. Each pass finds threads that were made since
+/// the previous pass.
+constexpr int max_passes = 4;
 
-constinit std::atomic<pid_t> stopper{0}; ///< 0: none
+constinit std::atomic<pid_t> stopper{0}; ///< 0 if there is none
 constinit std::atomic<std::size_t> confirmations{0};
-constinit std::atomic<std::size_t> gone_on{0}; ///< of them
+/// Number of threads that have confirmed the signal, but are exempt from the stop.
+constinit std::atomic<std::size_t> gone_on{0};
 constinit thread_local bool goes_on = false;
 
-/// As getdents64 gives it.
+/// Layout of getdents64's results.
 struct directory_entry {
   std::uint64_t inode;
   std::int64_t offset;
@@ -63,7 +67,7 @@ void for_each_thread(const F& f) noexcept {
   ::close(folder);
 }
 
-/// True also if the thread has ended.
+/// True if the thread blocks the signal or has ended, so that it need not be waited for.
 bool will_not_stop(pid_t thread, int signal) noexcept {
   std::array<char, 40> path{"/proc/self/task/"};
   char* const end = path.data() + path.size();
@@ -85,7 +89,7 @@ bool will_not_stop(pid_t thread, int signal) noexcept {
   return (blocked >> (signal - 1) & 1) != 0;
 }
 
-/// Threads that were asked to stop.
+/// Threads to which the signal was sent.
 struct asked_threads {
   std::array<pid_t, 4096> all;
   std::size_t size = 0;
@@ -98,7 +102,8 @@ struct asked_threads {
 
 asked_threads asked;
 
-/// Returns false if all threads had been asked.
+/// Sends the signal to each thread that has not got it yet. Returns false if there is no such
+/// thread.
 bool ask_more(pid_t self, int signal) noexcept {
   const std::size_t before = asked.size;
   for_each_thread([&](pid_t thread) {
@@ -109,8 +114,10 @@ bool ask_more(pid_t self, int signal) noexcept {
   return asked.size != before;
 }
 
-/// True if no thread is about to take the signal any more; a thread that has taken it blocks it,
-/// except one that goes on.
+/// True if no thread is left for which it makes sense to wait. Threads that block the signal are
+/// not waited for. A thread that has stopped blocks the signal, too, because it is in the signal's
+/// handler. Only exempt threads, which gone_on counts, do not block the signal after they have
+/// confirmed it.
 bool has_nobody_to_stop(int signal) noexcept {
   const std::size_t went_on = gone_on.load(std::memory_order_acquire);
   std::size_t waiting = 0;
@@ -133,15 +140,15 @@ void stop_other_threads(int signal) noexcept {
   const pid_t self = own_thread();
   stopper.store(self, std::memory_order_release);
   const time_point begun = clock::now();
-  // Acquire; partner: the release addition in stop_if_asked().
+  // Acquire, paired with the release addition in stop_if_asked().
   const auto have_all_confirmed = [] {
     return confirmations.load(std::memory_order_acquire) >= asked.size;
   };
-  for (int pass = 0; pass != most_passes && ask_more(self, signal); ++pass) {
+  for (int pass = 0; pass != max_passes && ask_more(self, signal); ++pass) {
     while (!have_all_confirmed() && clock::now() < begun + usual_stop)
       pause_shortly();
   }
-  while (!have_all_confirmed() && clock::now() < begun + longest_stop) {
+  while (!have_all_confirmed() && clock::now() < begun + max_stop) {
     if (has_nobody_to_stop(signal)) return;
     pause_shortly();
   }

@@ -6,19 +6,20 @@
 namespace farcall {
 namespace {
 
-/// The C library keeps memory for each handler.
-constexpr unsigned most_handlers = 32;
+/// Maximum number of exit handlers that are registered, because the C library keeps memory for
+/// each.
+constexpr unsigned max_handlers = 32;
 
 constinit std::atomic<unsigned> handlers{0};
-// Relaxed: set and read by the thread in exit().
+// Relaxed, because the thread that calls exit() both sets and reads the flag.
 constinit std::atomic<bool> exiting{false};
 
 } // namespace
 
 void watch_exit() noexcept {
-  // Relaxed: a count.
-  if (handlers.load(std::memory_order_relaxed) >= most_handlers) return;
-  if (handlers.fetch_add(1, std::memory_order_relaxed) >= most_handlers) return;
+  // Relaxed: only a count.
+  if (handlers.load(std::memory_order_relaxed) >= max_handlers) return;
+  if (handlers.fetch_add(1, std::memory_order_relaxed) >= max_handlers) return;
   static_cast<void>(std::atexit([] { exiting.store(true, std::memory_order_relaxed); }));
 }
 

@@ -4,12 +4,13 @@
 
 namespace farcall {
 
-/// Has is_exiting() become true in exit(), before the destructors of the static objects that are
-/// complete now. Called again for later objects: a bounded number of calls has an effect.
+/// Registers an exit handler, so that is_exiting() returns true before exit() destroys the static
+/// objects that exist now. May be called again after further static objects were made; only a
+/// limited number of calls has an effect.
 void watch_exit() noexcept;
 
-/// True if the process is in exit(): other threads go on, and may use what static objects have
-/// owned.
+/// True if the process is in exit(). Other threads still run at that time, and may use memory that
+/// static objects owned.
 [[nodiscard]] bool is_exiting() noexcept;
 
 } // namespace farcall

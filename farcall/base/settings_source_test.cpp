@@ -34,7 +34,7 @@ constexpr setting variable_row{.name = "test-variable",
                                .source = setting_source::environment,
                                .text = "A variable"};
 
-/// With rows of its own, and without their variables.
+/// Tests with settings of their own, whose variables are unset.
 class settings_sources : public ::testing::Test {
  protected:
   settings_sources() {
@@ -98,7 +98,7 @@ TEST_F(settings_sources, options_come_before_variables) {
   EXPECT_EQ(read({}).number(number_row, true), 7U) << "and both before the program";
 }
 
-TEST_F(settings_sources, the_program_comes_first_where_it_keeps_its_command_line) {
+TEST_F(settings_sources, the_program_decides_if_it_keeps_its_command_line) {
   ::setenv("FARCALL_TEST_NUMBER", "7", 1);
   EXPECT_EQ(settings_source().number(number_row, true), std::nullopt);
   EXPECT_EQ(settings_source().number(number_row, false), 7U);
@@ -109,13 +109,13 @@ TEST_F(settings_sources, empty_variables_count_as_unset) {
   EXPECT_EQ(settings_source().number(number_row), std::nullopt);
 }
 
-TEST_F(settings_sources, what_is_an_option_only_is_no_variable) {
+TEST_F(settings_sources, options_of_the_command_line_have_no_variable) {
   ::setenv("FARCALL_TEST_OPTION", "there", 1);
   EXPECT_EQ(read({}).text(option_row), std::nullopt);
   EXPECT_EQ(settings_source().text(option_row), std::nullopt);
 }
 
-TEST_F(settings_sources, what_is_a_variable_only_is_no_option) {
+TEST_F(settings_sources, settings_of_the_environment_have_no_option) {
   ::setenv("FARCALL_TEST_VARIABLE", "there", 1);
   EXPECT_EQ(read({}).text(variable_row), "there");
   EXPECT_THROW(read({"--farcall-test-variable=here"}), setting_error);
@@ -138,7 +138,7 @@ TEST_F(settings_sources, options_need_a_value) {
               ThrowsMessage<setting_error>(HasSubstr("--farcall-test-number has an empty value")));
 }
 
-TEST_F(settings_sources, unknown_options_are_told_with_the_nearest_name) {
+TEST_F(settings_sources, errors_of_unknown_options_name_the_nearest) {
   EXPECT_THAT([] { read({"--farcall-test-nubmer=5"}); },
               ThrowsMessage<setting_error>("unknown option --farcall-test-nubmer; did you mean "
                                            "--farcall-test-number? --farcall-help lists them"));
@@ -147,7 +147,7 @@ TEST_F(settings_sources, unknown_options_are_told_with_the_nearest_name) {
                   "unknown option --farcall-colour-of-the-sky; --farcall-help lists them"));
 }
 
-TEST_F(settings_sources, help_is_asked_for_before_what_follows_is_read) {
+TEST_F(settings_sources, help_stops_the_reading_of_options) {
   EXPECT_TRUE(read({"--farcall-help", "--farcall-nonsense=1"}).asks_for_help());
   EXPECT_FALSE(read({"--farcall-test-number=5"}).asks_for_help());
   EXPECT_FALSE(settings_source().asks_for_help());

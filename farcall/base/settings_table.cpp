@@ -25,7 +25,8 @@ struct table {
   std::vector<const setting*> rows;
 
   static table& instance() {
-    // Never destroyed: a job may be made, and then warn, while static objects are destroyed.
+    // The list is never destroyed, because a job may be made, and log warnings, while static
+    // objects are destroyed.
     static auto* const t = [] {
       auto* const made = new table;
       for (const setting& s : core)
@@ -40,7 +41,8 @@ struct table {
   throw setting_error(what + " is \"" + valid_text(value) + "\"; give " + accepted_by(s));
 }
 
-/// Letters to insert, drop, replace, or swap with their neighbour to turn one into the other.
+/// Returns the edit distance: the number of letters to insert, delete, replace, or swap with a
+/// neighbour.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last;
   std::vector<std::size_t> last(b.size() + 1);
@@ -181,7 +183,8 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
   std::size_t fewest = 0;
   for (const std::string_view candidate : names) {
     const std::size_t d = distance(name, candidate);
-    // More than a third of the letters wrong is another word.
+    // Skip the candidate if more than a third of its letters differ, because it is then another
+    // word.
     if (3 * d > std::max(name.size(), candidate.size())) continue;
     if (best.empty() || d < fewest) {
       best = candidate;
@@ -215,7 +218,7 @@ std::vector<std::string> unknown(const char* const* environment,
 
 void warn_of_unknown(std::span<const std::string_view> others) {
   static std::atomic<bool> has_warned{false};
-  // Alone: no memory goes with the flag.
+  // Relaxed, because the flag orders no other memory access.
   if (has_warned.exchange(true, std::memory_order_relaxed)) return;
   for (const std::string& line : unknown(::environ, others))
     log::warning(line);

@@ -12,38 +12,43 @@ namespace farcall {
 
 enum class setting_kind : unsigned char { text, number, power_of_two, choice };
 
-/// Where a user may give it.
+/// Places where a user may give a setting.
 enum class setting_source : unsigned char { anywhere, environment, command_line };
 
-/// How targets get it.
+/// Way in which a target process receives the value of a setting: from the host, from its
+/// environment, or not at all.
 enum class setting_reach : unsigned char {
-  host,      ///< they do not: only the host uses it
-  forwarded, ///< the host passes its value on to all targets
-  inherited  ///< each process reads its environment, which targets on the same machine inherit
+  host,      ///< targets do not receive the value, because only the host uses it
+  forwarded, ///< the host passes the value on to all targets
+  inherited  ///< each process reads its own environment; targets on the same machine inherit the
+             ///< host's environment
 };
 
-/// One row of a table of settings. Everything about a setting follows from its row: the names under
-/// which it is given, how a value is checked, the text of errors, `--farcall-help`, and the table
-/// in docs/settings.md, which a test compares.
+/// A row of a table of settings. Everything about a setting follows from its row: its names, the
+/// check of its value, the text of errors, and its line in `--farcall-help`. A test compares the
+/// row with the table in docs/settings.md.
 struct setting {
   std::string_view name; ///< "spin-us" is FARCALL_SPIN_US and --farcall-spin-us
   setting_kind kind = setting_kind::text;
-  std::string_view takes{};     ///< what a text is, the unit of a number, or choices: "yes|no"
-  std::uint64_t low = 0;        ///< smallest number that is accepted
-  std::uint64_t high = 0;       ///< largest
+  /// Kind of value that the setting takes: a kind of text, the unit of a number, or the choices as
+  /// in "yes|no".
+  std::string_view takes{};
+  std::uint64_t low = 0;        ///< smallest accepted number
+  std::uint64_t high = 0;       ///< largest accepted number
   std::uint64_t number = 0;     ///< default of a number
-  std::string_view otherwise{}; ///< default in words, where that is no number
+  std::string_view otherwise{}; ///< default in words, if it is not a number
   setting_source source = setting_source::anywhere;
   setting_reach reach = setting_reach::host;
-  std::string_view field{}; ///< member of job_options that says the same; empty: none does
-  std::string_view text{};  ///< one sentence for people
+  std::string_view field{}; ///< name of the member of job_options for the setting; may be empty
+  std::string_view text{};  ///< one sentence for users
 };
 
 namespace settings {
 
 inline constexpr std::uint64_t day_ms = 86'400'000;
 
-/// The settings of the library. A new one is a row here and the line of code that uses it.
+/// The settings of the library. A new setting needs a row in this table, and the line of code that
+/// uses the setting.
 inline constexpr setting core[] = {
     {.name = "targets",
      .takes = "URLs",
@@ -54,7 +59,7 @@ inline constexpr setting core[] = {
      .takes = "path",
      .otherwise = "this program",
      .field = "program",
-     .text = "What targets run"},
+     .text = "Program that targets run"},
     {.name = "start-timeout-ms",
      .kind = setting_kind::number,
      .takes = "ms",
@@ -79,7 +84,8 @@ inline constexpr setting core[] = {
      .number = 2'000,
      .reach = setting_reach::forwarded,
      .field = "release_timeout",
-     .text = "How long the end of a buffer may wait to tell its node; then the memory stays taken"},
+     .text = "How long a buffer's destructor waits to tell the buffer's node; after that, the "
+             "memory stays allocated until the job ends"},
     {.name = "lane-bytes",
      .kind = setting_kind::power_of_two,
      .takes = "bytes",
@@ -140,8 +146,8 @@ inline constexpr setting core[] = {
      .high = day_ms,
      .otherwise = "none",
      .field = "peer_timeout",
-     .text =
-         "A target that does not answer the host for longer, as one that is stopped, is killed"},
+     .text = "A target that does not reply to the host for longer, for instance because it is "
+             "stopped, is killed"},
     {.name = "host-files",
      .takes = "paths",
      .otherwise = "none",
@@ -153,8 +159,8 @@ inline constexpr setting core[] = {
      .takes = "yes|no",
      .otherwise = "no",
      .field = "label",
-     .text = "Lines that targets print begin with the node's number; 'farcall run --label' has "
-             "this for the host's, too"},
+     .text = "Lines that targets print begin with the node's number; 'farcall run --label' labels "
+             "the host's lines, too"},
     {.name = "crash-report",
      .kind = setting_kind::choice,
      .takes = "full|names|off",
@@ -171,9 +177,29 @@ inline constexpr setting core[] = {
      .source = setting_source::environment,
      .reach = setting_reach::inherited,
      .text =
-         "Targets: whether a preloaded libfarcall-io.so has host files used; 'descriptors': open "
-         "files are passed on the same machine; 'auto': that for another user or mount namespace, "
-         "and nothing for the same"},
+         "Targets: how a preloaded libfarcall-io.so uses files of the host; 'always': reads and "
+         "writes are forwarded; 'descriptors': the same on other machines, but on the host's "
+         "machine open files are passed; 'auto': as 'descriptors', but nothing is forwarded if the "
+         "target has the host's user and mount namespace; 'never': nothing is forwarded"},
+    {.name = "host-files-by",
+     .kind = setting_kind::choice,
+     .takes = "auto|mount|preload",
+     .otherwise = "auto",
+     .source = setting_source::environment,
+     .reach = setting_reach::inherited,
+     .text =
+         "Targets: way to use files of a host on another machine; 'mount': the system mounts "
+         "them; 'preload': a preloaded library forwards calls; 'auto': 'mount' where the system "
+         "allows it"},
+    {.name = "host-files-cache",
+     .kind = setting_kind::choice,
+     .takes = "close-to-open|strict",
+     .otherwise = "close-to-open",
+     .source = setting_source::environment,
+     .reach = setting_reach::inherited,
+     .text = "Targets: what a mount of host files keeps in memory; 'close-to-open': contents until "
+             "a file is opened again, names and attributes for a second; 'strict': contents until "
+             "the host's file changes, which each read checks"},
     {.name = "io-buffer",
      .kind = setting_kind::choice,
      .takes = "on|off",
@@ -188,8 +214,9 @@ inline constexpr setting core[] = {
      .source = setting_source::environment,
      .reach = setting_reach::inherited,
      .field = "process_manager",
-     .text = "Whether the processes that mpirun, srun or the like have started together make one "
-             "job, and by what they find each other; 'none': each makes its own"},
+     .text =
+         "Process manager through which processes that mpirun, srun or the like has started find "
+         "each other, to make one job together; 'none': each process makes a job of its own"},
     {.name = "workers",
      .kind = setting_kind::number,
      .takes = "threads",
@@ -197,8 +224,8 @@ inline constexpr setting core[] = {
      .high = 64,
      .number = 1,
      .field = "workers",
-     .text = "Threads that run handlers in each node that something else has started, as mpirun; "
-             "others have workers= in their URL"},
+     .text = "Threads that run handlers in each node that mpirun or the like has started; for "
+             "other nodes, set workers= in their URL"},
     {.name = "serve",
      .takes = "HOST:PORT or /PATH, several with commas",
      .otherwise = "off",
@@ -208,25 +235,26 @@ inline constexpr setting core[] = {
      .takes = "file",
      .otherwise = "none",
      .source = setting_source::command_line,
-     .text = "Server: names, keys and limits of those who may come, a line each"},
+     .text =
+         "Server: file with the clients that may connect: name, key and limits, one client a line"},
     {.name = "revoked",
      .takes = "file",
      .otherwise = "none",
      .source = setting_source::command_line,
-     .text = "Server: certificates that the authority has taken back (a CRL), PEM"},
+     .text = "Server: certificates that the authority has revoked (a CRL), PEM"},
     {.name = "keep-output",
      .kind = setting_kind::choice,
      .takes = "yes|no",
      .otherwise = "no",
      .source = setting_source::command_line,
-     .text = "Server: what targets print stays here, where the server prints, and does not go to "
-             "their hosts"},
+     .text = "Server: output of targets is printed where the server prints, and not sent to their "
+             "hosts"},
     {.name = "plain",
      .kind = setting_kind::choice,
      .takes = "yes|no",
      .otherwise = "no",
      .source = setting_source::command_line,
-     .text = "Server at a TCP port: no encryption, and everybody may come"},
+     .text = "Server at a TCP port: no encryption, and any client may connect"},
     {.name = "i-trust-this-network",
      .kind = setting_kind::choice,
      .takes = "yes|no",
@@ -238,13 +266,14 @@ inline constexpr setting core[] = {
      .takes = "wait|thread",
      .otherwise = "wait",
      .field = "progress",
-     .text = "Who takes in replies on the host: threads that wait or test, or a thread besides"},
+     .text = "Threads on which the host receives replies: 'wait': threads that wait or test; "
+             "'thread': a thread of farcall"},
     {.name = "spmd",
      .kind = setting_kind::choice,
      .takes = "yes|no",
      .otherwise = "no",
      .source = setting_source::environment,
-     .text = "Refuse jobs that are not of equals; 'farcall run --spmd' sets it"},
+     .text = "Refuse to make a job that is not a job of equals; 'farcall run --spmd' sets it"},
     {.name = "trace",
      .takes = "file",
      .otherwise = "none",
@@ -258,7 +287,7 @@ inline constexpr setting core[] = {
      .high = 1U << 30,
      .number = 1'000'000,
      .source = setting_source::environment,
-     .text = "Events that a timeline has at most: what comes later is not recorded"},
+     .text = "Most events that a timeline records; later events are dropped"},
     {.name = "otf2-module",
      .takes = "file",
      .otherwise = "found beside the library or the program, or where farcall is installed",
@@ -277,7 +306,7 @@ inline constexpr setting core[] = {
      .source = setting_source::environment,
      .text = "'off': start_timeout, stop_timeout and heartbeat_timeout are a day, and peer_timeout "
              "does not count, whatever the program says; 'farcall run --gdb' and '--valgrind' set "
-             "it, as a node in a debugger answers nobody"},
+             "it, because a node in a debugger sends no replies"},
     {.name = "spin-us",
      .kind = setting_kind::number,
      .takes = "µs",
@@ -293,7 +322,7 @@ inline constexpr setting core[] = {
      .number = 20,
      .reach = setting_reach::forwarded,
      .field = "waiting.yield_after",
-     .text = "How long a thread spins before it lets others run between its looks"},
+     .text = "How long a waiting thread spins before it yields between polls"},
     {.name = "transport-modules",
      .takes = "auto, none, or names and files",
      .otherwise = "auto",
@@ -311,7 +340,7 @@ inline constexpr setting core[] = {
      .text = "Least severe lines that are written to standard error"},
 };
 
-/// Row of a setting of the library; a name that has none does not compile.
+/// Returns the row of a setting of the library. An unknown name does not compile.
 consteval const setting& row(std::string_view name) {
   for (const setting& s : core) {
     if (s.name == name) return s;
@@ -319,37 +348,42 @@ consteval const setting& row(std::string_view name) {
   throw "there is no such setting";
 }
 
-/// Rows of a compatibility layer, a module or a tool: from now on they are in help() and known to
-/// unknown(). They must outlive the process's last job. Call it before the first job is made; rows
-/// that are there already are not added again. Any thread.
+/// Adds the rows of a compatibility layer, a module or a tool, so that help() and unknown() know
+/// them. The rows must live until the last job of the process has ended. Must be called before the
+/// first job is made; a row that is in the table already is not added again. Any thread.
 void add(std::span<const setting> rows);
 
-/// Every row: the library's, then those that were added.
+/// Returns all rows, first the library's, then the added ones.
 [[nodiscard]] std::vector<const setting*> all();
 
 [[nodiscard]] std::string variable_of(const setting& s); ///< "FARCALL_SPIN_US"
 [[nodiscard]] std::string option_of(const setting& s);   ///< "--farcall-spin-us"
-[[nodiscard]] std::string accepted_by(const setting& s); ///< "a whole number from 0 to 9 (ms)"
+[[nodiscard]] std::string accepted_by(const setting& s); ///< Returns a description of the accepted
+                                                         ///< values, such as "a whole number from
+                                                         ///< 0 to 9 (ms)"
 [[nodiscard]] std::string default_of(const setting& s);  ///< "2000", "all memory"
 
-/// Checks `value`, which was given as `what` (a variable, an option, a member of job_options).
-/// Throws setting_error that names `what`, the value and what is accepted.
+/// Checks the value of a setting. `what` is the name by which the value was given: the name of a
+/// variable, an option, or a member of job_options. Throws setting_error, which names `what`, the
+/// value and the accepted values.
 void check(const setting& s, const std::string& what, std::string_view value);
 
-/// The same for numbers.
+/// Checks `value` like check(), and returns it as a number.
 [[nodiscard]] std::uint64_t number_of(const setting& s, const std::string& what,
                                       std::string_view value);
 
-/// The text of --farcall-help.
+/// Returns the text of --farcall-help.
 [[nodiscard]] std::string help();
 
-/// The one of `names` that differs from `name` in the fewest letters; empty when none is near.
+/// Returns the element of `names` that differs from `name` in the fewest letters, to suggest it for
+/// a misspelt name. Returns an empty text if all of them differ too much.
 [[nodiscard]] std::string_view nearest(std::string_view name,
                                        std::span<const std::string_view> names);
 
-/// One line for each variable of `environment` ("NAME=value" each, null at the end) that begins
-/// with FARCALL_ and is not a setting. An empty variable counts as unset. `others` are variables
-/// that are no settings either, but have a reader: names, or beginnings of names, with '*' behind.
+/// Returns one line for each variable of `environment` that begins with FARCALL_ and is not a
+/// setting. `environment` has elements "NAME=value" and ends with null. A variable with an empty
+/// value is left out. `others` has further names of variables that are known; an element that ends
+/// with '*' stands for all names with that prefix.
 [[nodiscard]] std::vector<std::string> unknown(const char* const* environment,
                                                std::span<const std::string_view> others);
 

@@ -103,7 +103,7 @@ TEST(setting_values, numbers_end_at_the_range) {
     EXPECT_THROW((void)settings::number_of(number_row, "x", bad), setting_error) << bad;
 }
 
-TEST(setting_values, powers_of_two_are_nothing_else) {
+TEST(setting_values, only_powers_of_two_are_accepted) {
   EXPECT_EQ(settings::number_of(power_row, "x", "32"), 32U);
   for (const char* bad : {"4", "33", "128", "0"})
     EXPECT_THROW((void)settings::number_of(power_row, "x", bad), setting_error) << bad;
@@ -120,7 +120,7 @@ TEST(setting_values, texts_are_not_empty) {
   EXPECT_THROW(settings::check(text_row, "x", ""), setting_error);
 }
 
-TEST(setting_values, errors_name_the_source_the_value_and_what_is_accepted) {
+TEST(setting_values, errors_name_source_value_and_accepted_values) {
   EXPECT_THAT([] { settings::check(number_row, "FARCALL_TEST_NUMBER", "soon"); },
               ThrowsMessage<setting_error>("FARCALL_TEST_NUMBER is \"soon\"; give a whole number "
                                            "from 10 to 20 (ms)"));
@@ -185,7 +185,7 @@ TEST(nearest_name, swapped_letters_are_one_mistake) {
   EXPECT_EQ(settings::nearest("ACBD", longer), "ABCD");
 }
 
-TEST(nearest_name, is_none_where_all_are_far) {
+TEST(nearest_name, is_empty_if_all_are_far) {
   const std::vector<std::string_view> names{"SPIN_US", "KEY"};
   EXPECT_EQ(settings::nearest("COLOUR_OF_THE_SKY", names), "");
   EXPECT_EQ(settings::nearest("CC", names), "");
@@ -223,7 +223,7 @@ TEST(unknown_variables, empty_ones_count_as_unset) {
   EXPECT_THAT(settings::unknown(nullptr, {}), IsEmpty());
 }
 
-TEST(unknown_variables, others_have_a_reader) {
+TEST(unknown_variables, variables_of_other_readers_are_known) {
   EXPECT_THAT(unknown_in({"FARCALL_SPIN_UZ=1"}, {"FARCALL_SPIN_UZ"}), IsEmpty());
   EXPECT_THAT(unknown_in({"FARCALL_VEO_NODES=1"}, {"FARCALL_VEO_*"}), IsEmpty());
   EXPECT_THAT(unknown_in({"FARCALL_VEO=1"}, {"FARCALL_VEO_*"}), Not(IsEmpty()));

@@ -6,7 +6,7 @@
 
 namespace farcall::test {
 
-/// The line of docs/settings.md that belongs to a row.
+/// Returns the line of docs/settings.md for a row.
 inline std::string line_in_docs(const setting& s) {
   const auto code = [](const std::string& text) { return "`" + text + "`"; };
   const bool has_variable = s.source != setting_source::command_line;

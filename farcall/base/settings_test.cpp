@@ -52,7 +52,7 @@ TEST(parse_number, includes_both_ends_of_the_range) {
   EXPECT_EQ(parse_number("3", "x", 3, 5), 3U);
   EXPECT_EQ(parse_number("5", "x", 3, 5), 5U);
   EXPECT_THROW((void)parse_number("2", "x", 3, 5), setting_error);
-  // What it is told of must not reach a terminal as it stands.
+  // Control characters of the text must not reach a terminal.
   EXPECT_THAT([] { (void)parse_number("1\x1b[31m\n", "x", 3, 5); },
               ThrowsMessage<setting_error>(Not(AnyOf(HasSubstr("\x1b"), HasSubstr("\n")))));
   EXPECT_THROW((void)parse_number("6", "x", 3, 5), setting_error);

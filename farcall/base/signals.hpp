@@ -7,8 +7,9 @@
 
 namespace farcall {
 
-/// Keeps the user's signal handlers off a thread of the library's own: call first in the thread.
-/// Signals that a thread causes itself (a fault) stay as they are.
+/// Blocks signals on the calling thread, which is a thread of the library, so that the program's
+/// signal handlers do not run on it. The thread must call this function first. Signals that a
+/// thread causes itself (faults) are not blocked.
 inline void leave_signals_to_other_threads() noexcept {
   sigset_t all;
   ::sigfillset(&all);

@@ -20,14 +20,18 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-/// The longest text of one character of an encoding, as "unsigned __int128".
-constexpr std::uint64_t longest_word = 20;
+/// Length of the longest text to which one character of a mangled name expands, such as "unsigned
+/// __int128".
+constexpr std::uint64_t max_word = 20;
 
-/// Lengths of the parts of a name that "S_", "S0_", … refer to. Parts are numbered in the order in
-/// which they end, so a part ends before the first reference to itself or to a later one.
+/// Upper bounds of the lengths of the parts of a mangled name. A reference "S_", "S0_", … repeats a
+/// part that ended earlier in the name. Parts are numbered in the order of their ends. A part has
+/// therefore ended before the first reference to this part or a later one, and is no longer than
+/// the text so far.
 class part_lengths {
  public:
-  /// Returns a bound for the part with that number, of which `so_far` bytes of text came before.
+  /// Returns an upper bound of the length of part `number`, for a reference to this part. `so_far`
+  /// is the length of the demangled text that precedes the reference.
   [[nodiscard]] std::uint64_t of(std::size_t number, std::uint64_t so_far) noexcept {
     if (number >= bounds_.size()) return so_far;
     const auto own = bounds_.begin() + static_cast<std::ptrdiff_t>(number);
@@ -45,11 +49,11 @@ class part_lengths {
 };
 
 struct reference {
-  std::size_t characters = 0; ///< up to the "_" with it
-  std::size_t number = 0;     ///< of the part
+  std::size_t characters = 0; ///< including the "_"
+  std::size_t number = 0;     ///< number of the part
 };
-/// Reads "S1A_", "S_", "T0_" or "T_" from its second character on. Returns 0 characters for other
-/// text.
+/// Reads a reference "S1A_", "S_", "T0_" or "T_" from its second character on. Returns 0 characters
+/// if the text is no reference.
 reference reference_in(std::string_view text) noexcept {
   reference found;
   for (std::size_t i = 0; i < text.size() && i < 12; ++i) {
@@ -72,10 +76,11 @@ std::string demangle_symbol(const std::string& name) {
   return name.starts_with("_Z") ? demangle(name.c_str()) : name;
 }
 
-std::uint64_t most_demangled_bytes(std::string_view mangled) noexcept {
+std::uint64_t max_demangled_bytes(std::string_view mangled) noexcept {
   std::uint64_t bytes = 0;
   std::uint64_t tokens = 0;
-  std::uint64_t repetitions = 1; // of the next reference, by expansions of packs
+  // Upper bound of the number of times that pack expansions repeat the next reference.
+  std::uint64_t repetitions = 1;
   part_lengths parts;
   for (std::size_t i = 0; i < mangled.size(); ++tokens) {
     const std::string_view rest = mangled.substr(i);
@@ -84,9 +89,10 @@ std::uint64_t most_demangled_bytes(std::string_view mangled) noexcept {
       std::size_t digits = 0;
       for (; digits < rest.size() && digits < 9 && is_digit(rest[digits]); ++digits)
         length = length * 10 + static_cast<std::size_t>(rest[digits] - '0');
-      // A number that is no length of an identifier is a value.
+      // A number is normally the length of the identifier that follows. If the rest of the name is
+      // too short for this, the number is a value.
       const std::size_t identifier = length <= rest.size() - digits ? length : 0;
-      bytes = sum(bytes, identifier + digits + longest_word);
+      bytes = sum(bytes, identifier + digits + max_word);
       i += digits + identifier;
       continue;
     }
@@ -98,11 +104,12 @@ std::uint64_t most_demangled_bytes(std::string_view mangled) noexcept {
     const reference found =
         rest[0] == 'S' || rest[0] == 'T' ? reference_in(rest.substr(1)) : reference{};
     if (found.characters == 0) {
-      bytes = sum(bytes, longest_word);
+      bytes = sum(bytes, max_word);
       ++i;
       continue;
     }
-    // A template parameter stands for an argument, which may be all the text before.
+    // A template parameter is replaced by an argument, which may be as long as all the previous
+    // text.
     const std::uint64_t part = rest[0] == 'S' ? parts.of(found.number, bytes) : bytes;
     bytes = sum(bytes, product(part, repetitions));
     repetitions = 1;

@@ -8,14 +8,15 @@
 
 namespace farcall {
 
-/// Demangled form of a symbol's name; the name itself if it is none of C++. Unlike demangle(),
-/// leaves names of C functions alone that are encodings of types, as "i" and "Pi". Throws
-/// std::bad_alloc.
+/// Demangles a symbol's name. Returns the name itself if it is not a C++ symbol. Unlike demangle(),
+/// does not change names of C functions that are also encodings of types, such as "i" and "Pi".
+/// Throws std::bad_alloc.
 [[nodiscard]] std::string demangle_symbol(const std::string& name);
 
-/// Returns an upper bound of the length of an Itanium ABI name once it is demangled. References to
-/// earlier parts ("S1_", "T_") are expanded there, so the length may double every few characters:
-/// 400 characters may stand for more text than fits into memory.
-[[nodiscard]] std::uint64_t most_demangled_bytes(std::string_view mangled) noexcept;
+/// Returns an upper bound of the length of a demangled Itanium ABI name. The result may be very
+/// large, because a reference to an earlier part ("S1_", "T_") stands for the whole text of that
+/// part. The length may thus double every few characters, so that a mangled name of 400 characters
+/// may expand to more text than fits into memory.
+[[nodiscard]] std::uint64_t max_demangled_bytes(std::string_view mangled) noexcept;
 
 } // namespace farcall

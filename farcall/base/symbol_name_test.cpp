@@ -18,7 +18,7 @@ TEST(symbol_names, are_no_encodings_of_types) {
     EXPECT_EQ(demangle_symbol(name), name);
 }
 
-/// Returns the symbol of f(pr<T, T>*), where T is such a type itself, and so on: 2^depth arguments.
+/// Returns the symbol of f(pr<T, T>*), where T is again such a type, to a depth: 2^depth arguments.
 std::string nested_twice(int depth) {
   std::string name = "_Z1fP2pr";
   for (int i = 1; i < depth; ++i)
@@ -35,7 +35,7 @@ TEST(symbol_names, are_not_demangled_to_more_than_a_mebibyte) {
     const std::string name = nested_twice(depth);
     const std::string readable = demangle(name.c_str());
     EXPECT_NE(readable, name);
-    EXPECT_GE(most_demangled_bytes(name), readable.size()) << name;
+    EXPECT_GE(max_demangled_bytes(name), readable.size()) << name;
   }
   const std::string endless = nested_twice(36);
   EXPECT_EQ(demangle_symbol(endless), endless) << "some hundred gigabytes";
@@ -44,7 +44,7 @@ TEST(symbol_names, are_not_demangled_to_more_than_a_mebibyte) {
 TEST(symbol_names, with_numbers_of_any_size_have_a_bound) {
   for (const char* name : {"_Z", "_Z999999999f", "_Z18446744073709551616f", "_ZSZZZZZZZZZZZ_",
                            "_ZS_", "_ZT_", "_ZDpDpDpDpT_", "_ZIiiEDpDpDpDpDpDpDpDpDpDpDpDpT_T_T_"})
-    EXPECT_GT(most_demangled_bytes(name), 0U) << name;
+    EXPECT_GT(max_demangled_bytes(name), 0U) << name;
 }
 
 } // namespace

@@ -6,9 +6,9 @@
 
 namespace farcall {
 
-/// True if `reason`, an errno, says that the process cannot have a system call that needs no
-/// rights: the kernel lacks it, or a seccomp filter refuses it. EPERM comes from a filter older
-/// than the kernel.
+/// True if a system call that needs no rights has failed with `reason` because it is not available
+/// at all. The kernel may lack the call (ENOSYS), or a seccomp filter may refuse it. A filter that
+/// does not know a new call returns EPERM.
 [[nodiscard]] constexpr bool is_call_unavailable(int reason) noexcept {
   return reason == ENOSYS || reason == EPERM;
 }

@@ -10,7 +10,7 @@ namespace {
 
 struct code_point {
   std::uint32_t value = 0;
-  std::size_t bytes = 0; ///< 0: these bytes are none
+  std::size_t bytes = 0; ///< length of the character in bytes; 0 if the bytes are no character
 };
 
 code_point code_point_at(std::string_view text) {
@@ -29,7 +29,7 @@ code_point code_point_at(std::string_view text) {
   return {.value = value, .bytes = length};
 }
 
-/// Controls, halves of pairs, and what is no character in XML.
+/// Returns false for control characters, surrogates, and characters that XML does not allow.
 bool is_shown(std::uint32_t c) {
   return c >= 0x20 && (c < 0x7F || c > 0x9F) && (c < 0xD800 || c > 0xDFFF) && c != 0xFFFE &&
          c != 0xFFFF;

@@ -15,13 +15,16 @@
 namespace farcall {
 namespace {
 
-/// Numbers from here on are kept by children: it is as many as a process may have by default.
-constexpr std::size_t most_descriptors = std::size_t{1} << 20;
+/// Exclusive upper bound of the numbers of descriptors that the child of a fork closes. A
+/// descriptor with a higher number stays open in the child. The bound is the default limit of
+/// descriptors of a process.
+constexpr std::size_t max_descriptors = std::size_t{1} << 20;
 constexpr std::size_t bits = 64;
 
-/// Which numbers a child closes. Relaxed throughout: a child has all that its thread has seen, and
-/// what other threads were just doing may or may not count.
-std::array<std::atomic<std::uint64_t>, most_descriptors / bits> marked{};
+/// Bit set of the descriptors that the child of a fork closes. All accesses are relaxed. The child
+/// sees all changes that the forking thread has seen before the fork, and perhaps changes that
+/// other threads make at the same time.
+std::array<std::atomic<std::uint64_t>, max_descriptors / bits> marked{};
 std::atomic<std::size_t> words_in_use{0};
 
 [[nodiscard]] constexpr std::uint64_t bit_of(int fd) noexcept {
@@ -29,15 +32,17 @@ std::atomic<std::size_t> words_in_use{0};
 }
 
 [[nodiscard]] bool is_in_table(int fd) noexcept {
-  return fd >= 0 && static_cast<std::size_t>(fd) < most_descriptors;
+  return fd >= 0 && static_cast<std::size_t>(fd) < max_descriptors;
 }
 
-/// Replaces what the number stands for rather than freeing it: objects of the parent's still name
-/// it, and close it when the child destroys them.
+/// Closes marked descriptors in the child of a fork, by replacing each with an unused object. The
+/// child has copies of the parent's objects that hold the descriptors' numbers. When the child
+/// destroys such an object, the object closes its number, so the numbers must stay in use until
+/// then.
 class descriptors_of_children final : public fork_observer {
  public:
   static void start() {
-    // Never destroyed: static objects may hold descriptors.
+    // The object is never destroyed, because static objects may hold descriptors.
     static const auto* const one = new descriptors_of_children;
     (void)one;
   }
@@ -61,11 +66,12 @@ class descriptors_of_children final : public fork_observer {
     errno = reason;
   }
 
-  /// By something that the child alone has.
+  /// Makes the number `fd` refer to an eventfd, so that the old object is closed and the number
+  /// stays in use.
   static void replace(int fd, int& nothing) noexcept {
     if (nothing < 0) nothing = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (nothing < 0) {
-      // At the limit: the number itself is free now.
+      // If the limit of descriptors is reached, close this descriptor first and reuse its number.
       ::close(fd);
       const int made = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
       if (made >= 0 && made != fd) {

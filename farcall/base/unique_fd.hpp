@@ -8,7 +8,7 @@
 
 namespace farcall {
 
-/// Owns a file descriptor; closes it at the end of its life. Used by one thread at a time.
+/// Owns a file descriptor; the destructor closes it. Used by one thread at a time.
 class unique_fd {
  public:
   unique_fd() noexcept = default;
@@ -30,14 +30,17 @@ class unique_fd {
   }
   void reset() noexcept {
     if (fd_ < 0) return;
-    // Before the number can be another's.
+    // Unmark the descriptor before it is closed. After the close, another thread may at once get
+    // the same number for a new descriptor, which must not be unmarked.
     unmark(fd_);
     ::close(fd_);
     fd_ = -1;
   }
 
-  /// Children of forks do not keep it: for what somebody notices the end of, such as a socket. In
-  /// them the number stands for something that does nothing. Throws std::bad_alloc.
+  /// Makes the child of each fork close the descriptor. Meant for descriptors such as sockets,
+  /// because a peer detects the end of a socket only when all processes have closed it. In the
+  /// child, the number of the descriptor refers to an unused object afterwards. Throws
+  /// std::bad_alloc.
   void close_on_fork();
 
  private:

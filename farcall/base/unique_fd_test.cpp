@@ -23,7 +23,7 @@ struct two_ends {
     ours = unique_fd(ends[0]);
     theirs = unique_fd(ends[1]);
   }
-  /// The other end is closed in all processes.
+  /// True if the other end is closed in all processes.
   [[nodiscard]] bool has_ended() const {
     pollfd look{ours.get(), POLLIN, 0};
     return ::poll(&look, 1, 0) == 1;
@@ -32,7 +32,7 @@ struct two_ends {
   unique_fd theirs;
 };
 
-/// A child that stays until it is told, to see what it keeps.
+/// A child process that stays until it is told to end, and checks which descriptors it has.
 class staying_child {
  public:
   explicit staying_child(const std::function<bool()>& is_good)
@@ -59,7 +59,7 @@ TEST(unique_fd, is_kept_by_children) {
   EXPECT_EQ(child.end(), 0);
 }
 
-TEST(unique_fd, is_not_kept_by_children_if_told_so) {
+TEST(unique_fd, children_close_marked_descriptors) {
   two_ends s;
   s.theirs.close_on_fork();
   staying_child child([] { return true; });
@@ -68,7 +68,7 @@ TEST(unique_fd, is_not_kept_by_children_if_told_so) {
   EXPECT_EQ(child.end(), 0);
 }
 
-TEST(unique_fd, stands_for_something_harmless_in_a_child) {
+TEST(unique_fd, is_replaced_harmlessly_in_a_child) {
   two_ends s;
   s.theirs.close_on_fork();
   forked_child child([&] {
@@ -82,7 +82,7 @@ TEST(unique_fd, stands_for_something_harmless_in_a_child) {
   EXPECT_EQ(::write(s.theirs.get(), "x", 1), 1);
 }
 
-TEST(unique_fd, is_told_so_wherever_it_moves) {
+TEST(unique_fd, stays_marked_when_moved) {
   two_ends s;
   s.theirs.close_on_fork();
   unique_fd moved = std::move(s.theirs);
@@ -92,7 +92,7 @@ TEST(unique_fd, is_told_so_wherever_it_moves) {
   EXPECT_EQ(child.end(), 0);
 }
 
-TEST(unique_fd, leaves_its_number_to_others_once_it_is_closed) {
+TEST(unique_fd, a_reused_number_is_not_marked) {
   two_ends s;
   s.theirs.close_on_fork();
   const unique_fd zero(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
@@ -107,7 +107,7 @@ TEST(unique_fd, leaves_its_number_to_others_once_it_is_closed) {
   EXPECT_EQ(reader.wait(), 0);
 }
 
-TEST(unique_fd, leaves_its_number_to_who_takes_it) {
+TEST(unique_fd, released_descriptors_stay_open_in_children) {
   two_ends s;
   s.theirs.close_on_fork();
   const unique_fd taken(s.theirs.release());
@@ -115,7 +115,7 @@ TEST(unique_fd, leaves_its_number_to_who_takes_it) {
   EXPECT_EQ(child.end(), 0);
 }
 
-TEST(unique_fd, is_not_kept_by_children_at_the_limit_of_descriptors) {
+TEST(unique_fd, children_close_it_at_the_limit_of_descriptors) {
   two_ends s;
   s.theirs.close_on_fork();
   forked_child parent([&] {

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Secrets that are to leave no copy behind.
+/// Erases secrets from memory.
 
 #include <farcall/base/language.hpp>
 
@@ -11,10 +11,11 @@
 
 namespace farcall {
 
-/// Overwrites what may have been a secret, also where nobody reads it again.
+/// Overwrites memory that may hold a secret, even if the memory is never read again.
 template <class T, std::size_t Size>
 void wipe(std::span<T, Size> what) noexcept {
-  // An empty container may have no memory, and that function takes no null pointer.
+  // Skip empty containers, which may have no memory, because explicit_bzero() takes no null
+  // pointer.
   if (!what.empty()) ::explicit_bzero(what.data(), what.size_bytes());
 }
 

@@ -1,8 +1,9 @@
+#include <farcall/async/stop_token.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/future.hpp>
-#include <farcall/call/caller.hpp>
-#include <farcall/offload/stop_token.hpp>
+#include <farcall/c/named_call.hpp>
+#include <farcall/call/message_handler.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -14,7 +15,8 @@ using namespace farcall::c;
 
 namespace {
 
-/// Null for a posted call.
+/// Sends the message of a call. Returns the pending_call object that waits for the reply, or null
+/// for a posted call, which has no reply.
 template <detail::call_mode Mode>
 am::pending_call* send_call(const detail::call_place& to, fc_function function, const void* bytes,
                             std::size_t size) {
@@ -24,31 +26,31 @@ am::pending_call* send_call(const detail::call_place& to, fc_function function, 
   require_size(size);
   const am::handler_key key =
       key_resolver::key_for(to.messages, named_entry, to.job.context, to.deadline);
-  return detail::send<Mode, call_result>(
-      to.messages, key, handle_of(function), to.deadline,
-      named_call{function, {static_cast<const std::byte*>(bytes), size}});
+  const auto copy = [&](std::byte* payload) noexcept { std::memcpy(payload, bytes, size); };
+  return detail::send_message<Mode>(to.messages, key, handle_of(function), to.deadline,
+                                    named_call{function}, payload_in_place(size, copy));
 }
 
-future<call_result> start_call(const fc_node& where, fc_function function, const void* bytes,
-                               std::size_t size) {
+future<message_reply> start_call(const fc_node& where, fc_function function, const void* bytes,
+                                 std::size_t size) {
   const detail::call_place to = c::place_of(where);
   am::pending_call* const slot =
       detail::is_to_be_stopped<timed_node>(to)
           ? send_call<detail::call_mode::stoppable>(to, function, bytes, size)
           : send_call<detail::call_mode::awaited>(to, function, bytes, size);
-  return detail::future_access::make<call_result>(slot, to.deadline);
+  return detail::future_access::make<message_reply>(slot, to.deadline);
 }
 
 fc_future* start_stoppable_call(const fc_node& where, fc_function function, const void* bytes,
                                 std::size_t size) {
   const detail::call_place to = c::place_of(where);
-  // std::stop_source is not in every standard library.
+  // Use am::stop_state, because some standard libraries lack std::stop_source.
   counted_ptr<am::stop_state> stop(new am::stop_state);
   am::pending_call* const slot =
       to.messages.takes_stops() ? send_call<detail::call_mode::stoppable>(to, function, bytes, size)
                                 : send_call<detail::call_mode::awaited>(to, function, bytes, size);
-  auto call =
-      stop_when(detail::future_access::make<call_result>(slot, to.deadline), call_stop_token(stop));
+  auto call = stop_when(detail::future_access::make<message_reply>(slot, to.deadline),
+                        call_stop_token(stop));
   return new fc_future(std::move(call), function, std::move(stop));
 }
 
@@ -58,14 +60,14 @@ fc_status fc_call(fc_node where, fc_function function, const void* bytes, size_t
                   size_t capacity, size_t* result_size) {
   return guarded([&] {
     if (capacity != 0) require(result, "result");
-    auto answer = start_call(where, function, bytes, size);
-    answer.wait();
-    const call_result got = result_of(answer, function);
+    auto reply = start_call(where, function, bytes, size);
+    reply.wait();
+    const message_reply got = result_of(reply, function);
     const std::size_t n = got.bytes().size();
     if (result_size != nullptr) *result_size = n;
     if (n != 0 && capacity != 0) std::memcpy(result, got.bytes().data(), std::min(n, capacity));
     if (n <= capacity) return;
-    throw invalid_argument("the answer has " + std::to_string(n) +
+    throw invalid_argument("the reply has " + std::to_string(n) +
                                " bytes, and there was space for " + std::to_string(capacity),
                            where.id);
   });

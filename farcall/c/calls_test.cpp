@@ -1,7 +1,7 @@
-// What programs in C cannot show: handlers in C++ that throw, and both interfaces in one program.
-// tests/c_interface has the rest.
+// Tests that need C++: handlers that throw, and both interfaces in one program. The other tests are
+// in tests/c_interface.
 #include <farcall/farcall.h>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ void throw_at_caller(fc_reply* /*reply*/, const void* /*bytes*/, size_t size, vo
 
 int twice(int v) { return 2 * v; }
 
-/// Calls back with the interface for C++, while it serves a call from C.
+/// Handler of a call from C that calls back with the C++ interface.
 void twice_by_the_host(fc_reply* reply, const void* bytes, size_t size, void* /*user*/) {
   int v = 0;
   if (size == sizeof v) std::memcpy(&v, bytes, size);
@@ -28,7 +28,7 @@ void twice_by_the_host(fc_reply* reply, const void* bytes, size_t size, void* /*
   fc_reply_bytes(reply, &v, sizeof v);
 }
 
-/// Before main(), and so in all processes.
+/// Registered before main(), and thereby in all processes.
 const bool registered = fc_register("throw at caller", &throw_at_caller, nullptr) == FC_OK &&
                         fc_register("twice by the host", &twice_by_the_host, nullptr) == FC_OK;
 
@@ -61,7 +61,7 @@ TEST_F(calls_from_c, and_from_cpp_go_together) {
 }
 
 TEST_F(calls_from_c, start_in_order_with_those_from_cpp) {
-  // A lane of C and one of C++ to a node are the thread's one lane.
+  // The C and C++ interfaces use the thread's same lane to a node.
   future<int> one = async(target_, twice, 1);
   fc_future* two = nullptr;
   const int sent = 2;

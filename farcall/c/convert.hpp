@@ -1,17 +1,19 @@
 #pragma once
 
+#include <farcall/async/call.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/c/errors.hpp>
 #include <farcall/farcall.h>
-#include <farcall/offload/call.hpp>
 #include <farcall/offload/job_state.hpp>
 
 #include <chrono>
 
-/// C's handles as the things that they stand for.
+/// Functions that convert handles of the C interface to C++ objects, and C++ objects to handles.
 namespace farcall::c {
 
-/// Throws error for NULL where there is no job, or several.
+/// Returns the job of the handle `job`. If the handle is NULL, returns the job of the handler that
+/// runs on this thread, or else the only job of the process. Throws error if NULL stands for no
+/// job, because the process has none, or more than one.
 [[nodiscard]] inline detail::job_state& job_of(fc_job* job) {
   return job == nullptr ? detail::current_job() : *reinterpret_cast<detail::job_state*>(job);
 }
@@ -19,7 +21,7 @@ namespace farcall::c {
   return reinterpret_cast<fc_job*>(&job);
 }
 
-/// Throws invalid_argument for an fc_node that was never filled in.
+/// Throws invalid_argument if the program has not set `n`, so that it has no job.
 inline void require_node(const fc_node& n) {
   if (n.job == nullptr) [[unlikely]]
     throw invalid_argument("this fc_node is empty; take one from fc_node_at()");
@@ -29,7 +31,8 @@ inline void require_node(const fc_node& n) {
   return {job_of(n.job), n.id};
 }
 
-/// The point in time that a number of nanoseconds, less than 0 for none, stands for.
+/// Returns the deadline for a timeout of `timeout_ns` nanoseconds from now. Returns no_deadline for
+/// a negative timeout.
 [[nodiscard]] inline time_point deadline_in(std::int64_t timeout_ns) noexcept {
   return timeout_ns < 0 ? no_deadline : deadline_after(std::chrono::nanoseconds(timeout_ns));
 }
@@ -37,10 +40,11 @@ inline void require_node(const fc_node& n) {
   return n.deadline == 0 ? no_deadline : time_point(clock::duration(n.deadline));
 }
 
-/// What `flags` of an fc_node may have.
+/// Bit in fc_node.flags. fc_stoppable() sets this bit in nodes whose calls can be stopped.
 inline constexpr std::uint32_t stoppable_flag = 1;
 
-/// Where a call to it goes. Throws as require_node() does, and what opening a lane throws.
+/// Returns the job, the lane and the deadline with which calls to `n` are made. Throws what
+/// require_node() throws. If no lane is open yet, opens one and also throws what opening throws.
 [[nodiscard]] inline detail::call_place place_of(const fc_node& n) {
   require_node(n);
   detail::job_core& job = job_of(n.job);

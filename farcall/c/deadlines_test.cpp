@@ -1,8 +1,8 @@
-// Deadlines of what the interface for C has. A target that is stopped stands for all that do not
-// answer.
+// Tests of deadlines in the C interface. A stopped target stands for any target that does not
+// reply.
 #include <farcall/farcall.h>
 #include <farcall/offload/job_state.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -18,12 +18,12 @@ constexpr std::int64_t soon = 30'000'000;
 constexpr std::int64_t in_time = std::chrono::nanoseconds(wait_limit).count();
 constexpr std::size_t large = async_copy_from + 4096;
 
-void answer(fc_reply* /*reply*/, const void* /*bytes*/, size_t /*size*/, void* /*user*/) {}
+void end_at_once(fc_reply* /*reply*/, const void* /*bytes*/, size_t /*size*/, void* /*user*/) {}
 
-fc_function callee() { return fc_named("answer"); }
+fc_function callee() { return fc_named("end at once"); }
 
-/// Before main(), and so in all processes.
-const bool registered = fc_register("answer", &answer, nullptr) == FC_OK;
+/// Registered before main(), and thereby in all processes.
+const bool registered = fc_register("end at once", &end_at_once, nullptr) == FC_OK;
 
 std::uint64_t bytes_in_use() { return detail::current_job().engine->heap().bytes_in_use(); }
 
@@ -61,7 +61,7 @@ TEST_F(deadlines_in_c, of_allocations) {
   EXPECT_EQ(memory.node, target_.id());
 }
 
-TEST_F(deadlines_in_c, of_copies_that_are_late) {
+TEST_F(deadlines_in_c, end_late_copies) {
   const fc_span memory = allocate(there_, large);
   std::vector<char> local(large, 'x');
   EXPECT_EQ(fc_put_within(nullptr, memory, local.data(), large, 0), FC_TIMEOUT);
@@ -76,7 +76,7 @@ TEST_F(deadlines_in_c, of_copies_that_are_late) {
   fc_future_drop(f);
 }
 
-TEST_F(deadlines_in_c, of_copies_that_are_in_time) {
+TEST_F(deadlines_in_c, leave_timely_copies_alone) {
   const fc_span memory = allocate(there_, large);
   const fc_span other = allocate(elsewhere_, large);
   const std::vector<char> local(large, 'x');
@@ -96,7 +96,7 @@ TEST_F(deadlines_in_c, of_copies_that_are_in_time) {
   }
 }
 
-TEST_F(deadlines_in_c, of_copies_between_targets) {
+TEST_F(deadlines_in_c, end_copies_between_targets) {
   const fc_span memory = allocate(there_, 1000);
   const fc_span other = allocate(elsewhere_, 1000);
   const stopped_target stopped(other_);
@@ -107,7 +107,7 @@ TEST_F(deadlines_in_c, of_copies_between_targets) {
   fc_future_drop(f);
 }
 
-TEST_F(deadlines_in_c, of_releases_leave_the_memory) {
+TEST_F(deadlines_in_c, late_releases_leave_the_memory) {
   const fc_span memory = allocate(there_, std::size_t{1} << 20);
   const std::uint64_t before = sync(target_, bytes_in_use);
   {
@@ -115,7 +115,7 @@ TEST_F(deadlines_in_c, of_releases_leave_the_memory) {
     EXPECT_TRUE(ends(
         [&] {
           fc_status status = FC_OK;
-          // No longer than the message that frees, so that it finds no space either.
+          // No longer than the message that frees the memory, so that it finds no space either.
           while (status == FC_OK)
             status = fc_post(fc_within(there_, soon), callee(), nullptr, 0);
           EXPECT_EQ(status, FC_TIMEOUT);
@@ -130,7 +130,7 @@ TEST_F(deadlines_in_c, of_releases_leave_the_memory) {
 
 constexpr int not_yet = -1;
 
-/// How a future ended that was given away.
+/// Notes the status of a future that was given away.
 void note_status(fc_future* ready, void* user) {
   const fc_status status = fc_future_get(ready, nullptr, nullptr);
   fc_future_drop(ready);
@@ -173,7 +173,7 @@ TEST_F(deadlines_in_c, end_waits_for_any_of_several_futures) {
     fc_future_drop(each);
 }
 
-TEST_F(deadlines_in_c, of_lanes_that_are_opened) {
+TEST_F(deadlines_in_c, end_waits_for_lanes) {
   std::vector<fc_node> all;
   fc_node lane{};
   fc_status status = FC_OK;
@@ -181,7 +181,7 @@ TEST_F(deadlines_in_c, of_lanes_that_are_opened) {
     all.push_back(lane);
   ASSERT_EQ(status, FC_ERROR) << fc_error_text();
   ASSERT_GT(all.size(), 100U);
-  // It cannot be taken back while the target is stopped.
+  // The lane cannot be reclaimed while the target is stopped.
   {
     stopped_target stopped(target_);
     EXPECT_EQ(fc_post(all.back(), callee(), nullptr, 0), FC_OK);

@@ -8,7 +8,7 @@
 namespace farcall::c {
 namespace {
 
-/// What a thread's last failure was.
+/// The last failure of the C interface in a thread.
 struct last_error {
   fc_status status = FC_OK;
   node_id node = no_node;
@@ -85,7 +85,7 @@ fc_status fail_with_current() noexcept {
   } catch (const std::exception& e) {
     return fail(FC_ERROR, exception_text(e));
   } catch (...) {
-    return fail(FC_ERROR, "an exception that is none of farcall's nor of the standard's");
+    return fail(FC_ERROR, "an exception whose class is neither farcall's nor std::exception");
   }
 }
 
@@ -148,12 +148,15 @@ namespace {
 
 using any_c_function = void (*)();
 
-/// One function of each file, all of which include this one: a program that uses any has all, for
-/// libraries that it loads later, although a linker takes only what it needs from a static library.
+/// Makes a program that uses one function of the C interface contain all of them, because libraries
+/// that the program loads later may need the others. From a static library, a linker otherwise
+/// takes only the object files that the program needs. Each source file of the C interface uses
+/// functions of this file, and this list refers to one function of each of these source files.
 [[gnu::used]] const any_c_function whole_interface[] = {
     reinterpret_cast<any_c_function>(&fc_call),
     reinterpret_cast<any_c_function>(&fc_future_get),
     reinterpret_cast<any_c_function>(&fc_job_start),
+    reinterpret_cast<any_c_function>(&fc_node_add),
     reinterpret_cast<any_c_function>(&fc_put),
     reinterpret_cast<any_c_function>(&fc_register),
     reinterpret_cast<any_c_function>(&fc_wait_any)};

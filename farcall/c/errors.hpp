@@ -8,28 +8,33 @@
 #include <exception>
 #include <string_view>
 
-/// Exceptions as statuses, and the calling thread's last error.
+/// Functions by which the C interface turns C++ exceptions into statuses, and stores the last error
+/// of each thread.
 namespace farcall::c {
 
-/// An argument of a C function that makes no sense. Threads may share one.
+/// Exception for an invalid argument of a C function. Several threads may share one exception
+/// object.
 class invalid_argument : public error {
  public:
   using error::error;
 };
 
-/// Remembers a failure of the calling thread and returns its status.
+/// Stores the failure as the last error of the calling thread, and returns `status`.
 fc_status fail(fc_status status, std::string_view text, node_id node = no_node,
                std::string_view type = "") noexcept;
 
-/// Throws invalid_argument that says which parameter is null.
+/// If `pointer` is null, throws invalid_argument with a text that contains the name `parameter`.
 void require(const void* pointer, const char* parameter);
-/// Throws invalid_argument for what is longer than any object, as a negative number is.
+/// Throws invalid_argument if `size` is larger than any object can be. Such a size comes, for
+/// instance, from a negative number that the program has converted.
 void require_size(std::size_t size);
 
-/// The same for the exception that is being handled.
+/// Stores the caught exception as the last error of the calling thread, and returns the exception's
+/// status. Must be called in a catch block.
 fc_status fail_with_current() noexcept;
 
-/// Runs `f`, which throws or returns a status; FC_OK when it returns nothing.
+/// Calls `f`, and returns the status that `f` returns, or FC_OK if `f` returns nothing. If `f`
+/// throws, stores the exception as the last error, and returns the status of the exception.
 template <class F>
 fc_status guarded(F&& f) noexcept {
   try {

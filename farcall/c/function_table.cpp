@@ -8,14 +8,15 @@ function_table::function_table() { grow(64); }
 function_table::~function_table() = default;
 
 function_table& function_table::instance() {
-  // Never destroyed: a job that lives in a static object may end after everything else.
+  // The table is never destroyed, because a job that is a static object may still use it after
+  // other static objects were destroyed.
   static auto* const table = new function_table;
   return *table;
 }
 
 void function_table::place(index& all, row* r) noexcept {
   std::size_t at = r->hash & all.mask;
-  // Relaxed: places are only taken with the mutex held.
+  // Relaxed, because only threads that hold the mutex fill places.
   while (all.rows[at].load(std::memory_order_relaxed) != nullptr)
     at = (at + 1) & all.mask;
   all.rows[at].store(r, std::memory_order_release);
@@ -61,7 +62,7 @@ void function_table::add(std::string_view name, fc_function hash, registration w
                            "' is registered already; unregister it first");
   }
   registrations_.push_back(std::make_unique<registration>(what));
-  // Release; partner: the acquire load in find().
+  // Release, paired with the acquire load in find(), so that the registration is visible there.
   r.now.store(registrations_.back().get(), std::memory_order_release);
 }
 
@@ -79,7 +80,7 @@ std::string function_table::name_by_handle(function_handle handle) {
 bool function_table::remove(fc_function hash) {
   const std::lock_guard guard(mutex_);
   row* const r = row_of(hash);
-  // Relaxed: what is taken back need not be seen by anybody.
+  // Relaxed, because no other memory access depends on seeing the removal.
   return r != nullptr && r->now.exchange(nullptr, std::memory_order_relaxed) != nullptr;
 }
 

@@ -14,7 +14,8 @@
 
 namespace farcall::c {
 
-/// The number by which nodes speak of a name: FNV-1a of its bytes, 64 bits, and never 0.
+/// Returns the number by which messages name a function: the 64-bit FNV-1a hash of the name, or 1
+/// if this hash is 0.
 [[nodiscard]] constexpr fc_function hash_of(std::string_view name) noexcept {
   fc_function hash = 0xcbf29ce484222325;
   for (const char c : name)
@@ -22,16 +23,18 @@ namespace farcall::c {
   return hash == 0 ? 1 : hash;
 }
 
-/// Makes the number that the header of a request has for a function, for timelines.
+/// Returns the function handle that the header of a request contains, namely the lower half of the
+/// hash. Timelines find the function's name by this handle.
 [[nodiscard]] constexpr function_handle handle_of(fc_function function) noexcept {
   return {static_cast<std::uint32_t>(function)};
 }
 
-/// The names that a process knows, by hash, and what is registered under them. Any thread may use
-/// it; looking up takes no lock. Names are never forgotten, so that two with one hash are noticed.
+/// The function names that a process knows, with the handler that is registered under each, if
+/// there is one. Any thread may use the table. Finding a handler by the hash of its name takes no
+/// lock. Names are never removed, so that the table can detect two names with the same hash.
 class function_table {
  public:
-  /// A handler as it was registered. Stays valid when it is taken back.
+  /// A registered handler. The object stays valid after remove().
   struct registration {
     fc_handler run;
     void* user;
@@ -42,32 +45,35 @@ class function_table {
   function_table& operator=(const function_table&) = delete;
   ~function_table();
 
-  /// That of the process.
+  /// Returns the table of the process.
   [[nodiscard]] static function_table& instance();
 
-  /// Gets to know a name; `hash` is its hash_of(), except in tests. Throws invalid_argument for an
-  /// empty name and when another name has that hash.
+  /// Adds a name to the table, and returns its hash. `hash` is hash_of(name); only tests pass
+  /// another number. Throws invalid_argument for an empty name, and if another name has the same
+  /// hash.
   fc_function know(std::string_view name, fc_function hash);
 
-  /// Throws invalid_argument as know() does, and for a name that is registered already.
+  /// Registers a handler under a name. Throws what know() throws, and invalid_argument if the name
+  /// has a handler already.
   void add(std::string_view name, fc_function hash, registration what);
-  /// False when the name is not registered.
+  /// Unregisters the handler of the name with this hash. Returns false if the name has no handler.
   bool remove(fc_function hash);
 
-  /// What is registered, or null.
+  /// Returns the handler of the name with this hash, or null if there is none.
   [[nodiscard]] const registration* find(fc_function hash) const noexcept {
     const row* const found = row_of(hash);
-    // Acquire; partner: the release store in add().
+    // Acquire, paired with the release store in add(), so that the registration is visible.
     return found == nullptr ? nullptr : found->now.load(std::memory_order_acquire);
   }
 
-  /// The name with that hash; null when this process does not know it.
+  /// Returns the name that has this hash, or null if this process does not know it.
   [[nodiscard]] const std::string* name_of(fc_function hash) const noexcept {
     const row* const found = row_of(hash);
     return found == nullptr ? nullptr : &found->name;
   }
 
-  /// The name whose hash has that handle_of(); empty if this process knows none, or several.
+  /// Returns the name whose hash gives this function handle. Returns an empty name if this process
+  /// knows no such name, or several.
   [[nodiscard]] std::string name_by_handle(function_handle handle);
 
  private:
@@ -77,7 +83,8 @@ class function_table {
     std::string name;
     std::atomic<const registration*> now{nullptr};
   };
-  /// Open addressing with steps of one; a power of two places, of which at most half are taken.
+  /// Hash table that resolves collisions by linear probing. The number of its places is a power of
+  /// two, of which at most half are used.
   struct index {
     explicit index(std::size_t places) : mask(places - 1), rows(places) {}
     std::size_t mask;
@@ -85,10 +92,10 @@ class function_table {
   };
 
   [[nodiscard]] row* row_of(fc_function hash) const noexcept {
-    // Acquire; partner: the release store in grow().
+    // Acquire, paired with the release store in grow(), so that the larger table is visible.
     const index& all = *index_.load(std::memory_order_acquire);
     for (std::size_t at = hash & all.mask;; at = (at + 1) & all.mask) {
-      // Acquire; partner: the release store in place().
+      // Acquire, paired with the release store in place(), so that the row is visible.
       row* const r = all.rows[at].load(std::memory_order_acquire);
       if (r == nullptr || r->hash == hash) return r;
     }
@@ -98,9 +105,11 @@ class function_table {
   static void place(index& all, row* r) noexcept;
   void grow(std::size_t places);
 
-  std::mutex mutex_; ///< of those who change something
+  std::mutex mutex_; ///< held for changes, and while name_by_handle() runs
   std::atomic<const index*> index_{nullptr};
-  std::vector<std::unique_ptr<index>> indices_; ///< the last is in use; readers may be in others
+  /// The last element is the current table. Older, smaller tables are kept, because other threads
+  /// may still search in them.
+  std::vector<std::unique_ptr<index>> indices_;
   std::vector<std::unique_ptr<row>> rows_;
   std::vector<std::unique_ptr<registration>> registrations_;
 };

@@ -18,8 +18,8 @@ void run_nothing(fc_reply* /*reply*/, const void* /*bytes*/, size_t /*size*/, vo
 
 function_table::registration with_user(int& user) { return {&run_nothing, &user}; }
 
-TEST(function_hashes, are_those_of_the_wire) {
-  // FNV-1a, 64 bits: peers compute the same.
+TEST(function_hashes, match_the_wire_format) {
+  // FNV-1a, 64 bits, as all peers compute it.
   EXPECT_EQ(hash_of(""), 0xcbf29ce484222325U);
   EXPECT_EQ(hash_of("a"), 0xaf63dc4c8601ec8cU);
   EXPECT_EQ(hash_of("foobar"), 0x85944171f73967e8U);
@@ -75,7 +75,7 @@ TEST(function_tables, refuse_two_names_with_one_hash) {
   EXPECT_EQ(*t.name_of(7), "first");
 }
 
-TEST(function_tables, refuse_a_name_that_is_registered_and_an_empty_one) {
+TEST(function_tables, refuse_registered_and_empty_names) {
   function_table t;
   int user = 0;
   t.add("f", 7, with_user(user));
@@ -103,7 +103,7 @@ TEST(function_tables, keep_all_when_they_grow_and_hashes_crowd) {
   function_table t;
   int user = 0;
   constexpr fc_function count = 1000;
-  // All want one place, in every size of the table.
+  // All hashes map to the same place, in every size of the table.
   for (fc_function i = 1; i <= count; ++i)
     t.add("f" + std::to_string(i), i << 20, with_user(user));
   for (fc_function i = 1; i <= count; ++i) {

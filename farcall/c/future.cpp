@@ -1,9 +1,9 @@
+#include <farcall/async/ready_or_late.hpp>
 #include <farcall/base/kept_blocks.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/future.hpp>
-#include <farcall/offload/ready_or_late.hpp>
 
 #include <cstddef>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace farcall::c {
 
-call_result result_of(future<call_result>& ready, fc_function function) {
+message_reply result_of(future<message_reply>& ready, fc_function function) {
   try {
     return ready.get();
   } catch (const unknown_function& e) {
@@ -31,14 +31,14 @@ namespace {
 
 thread_local kept_blocks dropped;
 
-/// Waits until the deadline of the call, and takes the result. Throws timeout, and the future
-/// stays.
+/// Waits until the future is ready, and stores its result in `f`. If the deadline of the call
+/// passes before, throws timeout, and the caller can wait for `f` again.
 void settle(fc_future& f) {
   if (f.is_settled) return;
   std::visit([](auto& p) { p.wait(); }, f.pending);
   f.is_settled = true;
   try {
-    if (auto* const call = std::get_if<future<call_result>>(&f.pending)) {
+    if (auto* const call = std::get_if<future<message_reply>>(&f.pending)) {
       f.result = result_of(*call, f.function);
     } else {
       std::get<future<void>>(f.pending).get();
@@ -48,17 +48,20 @@ void settle(fc_future& f) {
   }
 }
 
-/// Calls the function that fc_future_then() was given, once the future is ready or late.
+/// Continuation for fc_future_then(). Calls the program's function when the future is ready, or
+/// when the deadline of its call has passed.
 template <class T>
 class call_when_ready final : public farcall::am::continuation {
  public:
-  /// `from` is what `whose` holds, and has been moved from if nothing is thrown. Throws
-  /// std::bad_alloc and, for a future with a deadline, std::system_error.
+  /// Takes the future out of `from`, which is a member of `whose`, and starts the continuation.
+  /// Throws std::bad_alloc and, for a future with a deadline, std::system_error; the future then
+  /// stays in `from`.
   static void start(future<T>& from, fc_future& whose, fc_continuation run, void* user) {
     detail::ready_or_late timed(detail::future_access::state(from),
                                 detail::future_access::deadline(from));
     auto* const made = new call_when_ready(std::move(from), std::move(timed), whose, run, user);
-    // `made` may be run and destroyed by another thread at once.
+    // Do not use `made` after this call, because another thread may run the continuation at once,
+    // which destroys it.
     made->timed_.begin(detail::future_access::state(made->from_), *made);
   }
 
@@ -79,7 +82,7 @@ class call_when_ready final : public farcall::am::continuation {
   }
 
   future<T> from_;
-  detail::ready_or_late timed_; ///< ends before the future
+  detail::ready_or_late timed_; ///< destroyed before the future
   fc_future& whose_;
   fc_continuation run_;
   void* user_;
@@ -114,7 +117,8 @@ fc_status fc_future_wait(fc_future* future, int64_t timeout_ns) {
     const auto duration = std::chrono::nanoseconds(timeout_ns);
     const bool is_over = std::visit([&](auto& p) { return p.wait_for(duration); }, future->pending);
     if (is_over) {
-      // By the result, or by a deadline, which this says.
+      // Call wait(), because wait_for() also returns true if the deadline of the call has passed.
+      // In this case, wait() throws timeout.
       std::visit([](auto& p) { p.wait(); }, future->pending);
       return FC_OK;
     }
@@ -139,7 +143,8 @@ fc_status fc_future_stop(fc_future* future) {
       throw invalid_argument("this future is of nothing that can be stopped; start the call on "
                              "what fc_stoppable() returns");
     }
-    // Whoever waits may drop the future meanwhile.
+    // Hold a reference to the stop state during this call, because another thread may be waiting
+    // for the future, and may then drop the future.
     const farcall::counted_ptr<farcall::am::stop_state> stop = future->stop;
     stop->request_stop();
   });

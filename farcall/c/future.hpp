@@ -1,47 +1,52 @@
 #pragma once
 
 #include <farcall/am/stop_state.hpp>
+#include <farcall/async/future.hpp>
 #include <farcall/base/counted.hpp>
-#include <farcall/c/named_call.hpp>
+#include <farcall/call/message_handler.hpp>
 #include <farcall/farcall.h>
-#include <farcall/offload/future.hpp>
 
 #include <cstddef>
 #include <exception>
 #include <utility>
 #include <variant>
 
-/// A call, or a copy, and its result once that was asked for. Used by one thread at a time.
+/// The future of a call or a copy that the program has started. Later the object also has the
+/// result. Used by one thread at a time.
 struct fc_future {
-  explicit fc_future(farcall::future<farcall::c::call_result> call, fc_function called) noexcept
+  explicit fc_future(farcall::future<farcall::message_reply> call, fc_function called) noexcept
       : pending(std::move(call)), function(called) {}
-  /// `call` ends when a stop is requested of `ending`.
-  fc_future(farcall::future<farcall::c::call_result> call, fc_function called,
+  /// Makes the future of a call that can be stopped. fc_future_stop() stops the call by the object
+  /// `ending`.
+  fc_future(farcall::future<farcall::message_reply> call, fc_function called,
             farcall::counted_ptr<farcall::am::stop_state> ending) noexcept
       : pending(std::move(call)), function(called), stop(std::move(ending)) {}
   explicit fc_future(farcall::future<void> copy) noexcept : pending(std::move(copy)) {}
 
-  /// From what the calling thread has dropped: a call takes no memory from the heap.
+  /// Reuses the memory of futures that the calling thread has dropped, so that most calls need no
+  /// heap allocation.
   static void* operator new(std::size_t bytes);
   static void operator delete(void* memory) noexcept;
 
-  /// Empty once it is settled.
-  std::variant<farcall::future<farcall::c::call_result>, farcall::future<void>> pending;
+  /// The C++ future. It is empty once its result was stored in this object.
+  std::variant<farcall::future<farcall::message_reply>, farcall::future<void>> pending;
   fc_function function = 0; ///< 0 for a copy
-  bool is_settled = false;  ///< one of these two is set
-  farcall::c::call_result result;
+  bool is_settled = false;  ///< true once `result` or `failure` is stored
+  farcall::message_reply result;
   std::exception_ptr failure;
-  /// Null for what cannot be stopped. Does not change, so that any thread may use it.
+  /// Object by which the call is stopped; null for a copy, and for a call that cannot be stopped.
+  /// The pointer never changes, so that any thread may read it.
   const farcall::counted_ptr<farcall::am::stop_state> stop;
 };
 
 namespace farcall::c {
 
-/// Takes the result of a call whose future is ready. Throws what the call ended with; a function
-/// that the peer does not know is called by its name.
-[[nodiscard]] call_result result_of(future<call_result>& ready, fc_function function);
+/// Takes the result of a call out of its future, which must be ready. If the call has failed,
+/// throws the call's error. For an unknown_function error, puts the function's name in the text.
+[[nodiscard]] message_reply result_of(future<message_reply>& ready, fc_function function);
 
-/// What fc_wait_all() and the like need of a future that may be settled: null if it is.
+/// Returns the object on which a thread can wait for the future. Returns null if the result was
+/// stored in `f` already.
 [[nodiscard]] am::completion* state_of(const fc_future& f) noexcept;
 
 } // namespace farcall::c

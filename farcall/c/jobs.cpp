@@ -15,19 +15,22 @@ using namespace farcall::c;
 
 namespace {
 
-/// The jobs that C programs have made, by handle.
+/// The jobs that the C program has made; the key is the handle that the program has.
 struct made_jobs {
   std::mutex mutex;
   std::map<fc_job*, job> all;
 
   static made_jobs& instance() {
-    // Never destroyed: a job that was not ended goes with the process.
+    // The table is never destroyed. A job that the program has not ended therefore stays until the
+    // process exits.
     static auto* const made = new made_jobs;
     return *made;
   }
 };
 
-/// What the program and this library both know of the options. Throws invalid_argument for more.
+/// Returns the options in the layout of this library. Members that an older header lacks get the
+/// value 0. Throws invalid_argument if the program has a newer header, and sets members that this
+/// library does not know.
 fc_job_options known_options(const fc_job_options& given) {
   if (given.size == 0) {
     throw invalid_argument("fc_job_options.size is 0; set it to sizeof(fc_job_options)");
@@ -79,7 +82,8 @@ job_options options_of(const fc_job_options& o) {
 
 fc_status fc_job_start(int* argc, char** argv, const fc_job_options* options, fc_job** job) {
   return guarded([&] {
-    // First: a target is to serve, whatever else is wrong.
+    // Serve calls before checking the arguments, because a target must serve even if its arguments
+    // are invalid.
     serve_if_target();
     require(job, "job");
     const job_options o = options == nullptr ? job_options{} : options_of(known_options(*options));
@@ -97,7 +101,7 @@ void fc_job_end(fc_job* job) {
   std::unique_lock guard(jobs.mutex);
   const auto ended = jobs.all.extract(job);
   guard.unlock();
-  // Ends with `ended`, without the lock.
+  // The destructor of `ended` ends the job at the end of this scope, after the mutex was unlocked.
 }
 
 fc_status fc_serve_if_target(void) {
@@ -128,13 +132,13 @@ uint32_t fc_job_size(fc_job* job) {
 }
 
 fc_status fc_progress(fc_job* job) {
-  return guarded([&] { job_of(job).engine->poll_all(); });
+  return guarded([&] { job_of(job).engine->waiter().poll_all(); });
 }
 
 fc_status fc_wait_fd(fc_job* job, int* fd) {
   return guarded([&] {
     require(fd, "fd");
-    *fd = job_of(job).engine->wait_fd();
+    *fd = job_of(job).engine->waiter().wait_fd();
   });
 }
 
@@ -173,7 +177,8 @@ fc_status fc_node_describe(fc_node node, fc_node_description** description) {
     std::size_t bytes = sizeof(fc_node_description);
     for (const std::string* t : texts)
       bytes += t->size() + 1;
-    // One block, so that one call releases it.
+    // Allocate one block for the description and its strings, so that the program can free both by
+    // one fc_free().
     void* const block = std::malloc(bytes); // NOLINT(cppcoreguidelines-no-malloc): for fc_free()
     if (block == nullptr) throw std::bad_alloc();
     char* at = static_cast<char*>(block) + sizeof(fc_node_description);

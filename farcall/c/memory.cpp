@@ -1,6 +1,6 @@
 #include <farcall/c/convert.hpp>
 #include <farcall/c/future.hpp>
-#include <farcall/offload/transfer.hpp>
+#include <farcall/copy/transfer.hpp>
 
 #include <string>
 
@@ -14,8 +14,8 @@ void require_inside(std::uint64_t bytes, const fc_span& span) {
   if (bytes > span.bytes) detail::throw_too_long(bytes, span.bytes);
 }
 
-/// Throws invalid_argument for a span of a node that the job does not have, and error for one of
-/// another job.
+/// Returns the job of the handle `job`, in which `span` can be used. Throws error if the span
+/// belongs to another job, and invalid_argument if the job has no node with the span's number.
 detail::job_state& job_with(fc_job* job, const fc_span& span) {
   detail::job_state& state = job_of(job);
   if (span.reserved != 0 && span.reserved != state.mark) detail::throw_other_job(span.node);
@@ -24,7 +24,7 @@ detail::job_state& job_with(fc_job* job, const fc_span& span) {
                          ", and the job has " + std::to_string(state.members->nodes()) + " nodes");
 }
 
-/// A timeout of less than 0 is none.
+/// Timeout for no deadline.
 constexpr std::int64_t none = -1;
 
 future<void> put(fc_job* job, const fc_span& to, const void* from, std::size_t bytes,

@@ -5,27 +5,33 @@
 #include <farcall/c/errors.hpp>
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/named_call.hpp>
-#include <farcall/call/invoke.hpp>
+#include <farcall/call/message_handler.hpp>
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 using namespace farcall;
 using namespace farcall::c;
 
-/// The answer to a call: on the stack of the handler that runs, or kept.
+/// The reply that a handler gives. While the handler runs, this object is on the handler's stack.
+/// fc_reply_keep() makes another object, which outlives the handler.
 struct fc_reply {
-  am::request_context* request = nullptr;   ///< of the handler that runs
-  std::optional<am::deferred_reply> kept{}; ///< behind it
-  counted_ptr<am::stop_state> stop{};       ///< null for a call that cannot be stopped
-  bool is_answered = false;
+  /// The request that the handler serves; null in an object that fc_reply_keep() has made.
+  am::request_context* request = nullptr;
+  /// The deferred reply, in an object that fc_reply_keep() has made. The handler may have returned.
+  std::optional<am::deferred_reply> kept{};
+  /// Stop state of the call, by which the caller stops it; null if the call cannot be stopped.
+  counted_ptr<am::stop_state> stop{};
+  bool has_reply = false;
 
-  void answer_once() {
-    if (is_answered) throw invalid_argument("this call is answered already");
-    is_answered = true;
+  void reply_once() {
+    if (has_reply) throw invalid_argument("this call was replied to already");
+    has_reply = true;
   }
-  /// Calls `how` with the request, and ends a kept answer.
+  /// Sends the reply: calls `how` with the request to which it replies. Destroys this object
+  /// afterwards if fc_reply_keep() has made it.
   template <class How>
   void give(const How& how) {
     if (request != nullptr) return how(*request);
@@ -43,19 +49,18 @@ struct fc_reply {
 namespace farcall::c {
 namespace {
 
-void run_named(am::request_context& request, const void* context) noexcept {
-  const detail::context_scope scope(static_cast<const call_context*>(context));
-  try {
-    detail::with_arguments<named_call>(request, [&](const named_call& call) {
-      const auto* const found = function_table::instance().find(call.function);
-      if (found == nullptr) return request.reply_unknown();
-      fc_reply reply{.request = &request, .stop = counted_ptr(am::this_stack.stop)};
-      found->run(&reply, call.bytes.data(), call.bytes.size(), found->user);
-      if (!reply.is_answered) detail::send_reply(request, sent_result{});
-    });
-  } catch (...) {
-    detail::reply_exception(request);
-  }
+void run_named(am::request_context& request) noexcept {
+  detail::message_type<named_call>::run(
+      request, request.context(), [](named_call call, message& m) {
+        const auto* const found = function_table::instance().find(call.function);
+        if (found == nullptr) return m.request().reply_unknown();
+        // Copy the bytes out of the lane's ring, because the handler may wait, and the bytes would
+        // take space in the ring during this time.
+        message::kept_payload kept;
+        const std::span<const std::byte> bytes = m.keep(kept);
+        fc_reply reply{.request = &m.request(), .stop = counted_ptr(am::this_stack.stop)};
+        found->run(&reply, bytes.data(), bytes.size(), found->user);
+      });
 }
 
 std::string name_of(std::uint32_t extra) {
@@ -64,8 +69,9 @@ std::string name_of(std::uint32_t extra) {
 
 } // namespace
 
-// The name is the same in all builds, and known to all files.
-entry named_entry{detail::type_name<named_call>(), [] { return std::string("bytes(name, bytes)"); },
+// The entry through which calls by name arrive. The entry is not local to this file, and its name
+// is the same in all builds, so that programs of different builds can call each other.
+entry named_entry{detail::type_name<named_call>(), [] { return std::string("reply(name, bytes)"); },
                   &run_named, entry_compiler, &name_of};
 
 } // namespace farcall::c
@@ -101,12 +107,14 @@ fc_status fc_reply_bytes(fc_reply* reply, const void* bytes, size_t size) {
     require(reply, "reply");
     if (size != 0) require(bytes, "bytes");
     require_size(size);
-    reply->answer_once();
+    reply->reply_once();
     reply->give([&](am::request_context& request) {
       try {
-        detail::send_reply(request, sent_result{{static_cast<const std::byte*>(bytes), size}});
+        detail::send_reply(request,
+                           detail::reply_bytes{{static_cast<const std::byte*>(bytes), size}});
       } catch (...) {
-        // The caller must not wait for ever.
+        // If the reply could not be sent, reply with the error instead, because the caller would
+        // otherwise wait for ever.
         detail::reply_exception(request);
         throw;
       }
@@ -118,9 +126,9 @@ fc_status fc_reply_keep(fc_reply* reply, fc_reply** kept) {
   return guarded([&] {
     require(reply, "reply");
     require(kept, "kept");
-    if (reply->request == nullptr) throw invalid_argument("this answer is kept already");
+    if (reply->request == nullptr) throw invalid_argument("this reply is kept already");
     auto made = std::make_unique<fc_reply>();
-    reply->answer_once();
+    reply->reply_once();
     made->stop = reply->stop;
     made->kept.emplace(reply->request->defer());
     *kept = made.release();
@@ -130,7 +138,7 @@ fc_status fc_reply_keep(fc_reply* reply, fc_reply** kept) {
 fc_status fc_reply_error(fc_reply* reply, const char* type, const char* text) {
   return guarded([&] {
     require(reply, "reply");
-    reply->answer_once();
+    reply->reply_once();
     reply->give([&](am::request_context& request) {
       request.reply_error(type == nullptr ? "" : type, text == nullptr ? "" : text);
     });

@@ -1,78 +1,86 @@
-#include <farcall/base/error.hpp>
+#include <farcall/c/function_table.hpp>
 #include <farcall/c/named_call.hpp>
+#include <farcall/call/message_handler.hpp>
+#include <tests/jobs.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
-#include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
-namespace farcall::c::named_call_test {
+namespace farcall::test::named_call_test {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
+using ::testing::HasSubstr;
+
+void echo(fc_reply* reply, const void* bytes, size_t size, void* /*user*/) {
+  // Reply with an error, because a failed expectation would be reported only in the target.
+  const bool is_aligned = size == 0 || reinterpret_cast<std::uintptr_t>(bytes) % 16 == 0;
+  const std::string_view fault = "bytes that are not aligned to 16";
+  fc_reply_bytes(reply, is_aligned ? bytes : fault.data(), is_aligned ? size : fault.size());
 }
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+/// Registered before main(), and thereby in all processes.
+const bool registered = fc_register("named_call_test echo", &echo, nullptr) == FC_OK;
+
+class named_calls : public job_test {
+ protected:
+  /// Calls the handler of named calls with exactly these bytes as the message; returns the reply.
+  template <class T>
+  [[nodiscard]] std::string reply_to(const T& bytes) const {
+    const detail::call_place to = detail::place_of(target_);
+    const am::handler_key key =
+        key_resolver::key_for(to.messages, c::named_entry, to.job.context, no_deadline);
+    auto reply = detail::future_access::make<message_reply>(
+        detail::send<detail::call_mode::awaited, message_reply>(to.messages, key, {}, no_deadline,
+                                                                bytes),
+        no_deadline);
+    const message_reply got = reply.get();
+    return {reinterpret_cast<const char*>(got.bytes().data()), got.bytes().size()};
+  }
+};
+
+TEST_F(named_calls, are_the_function_and_then_the_bytes) {
+  ASSERT_TRUE(registered);
+  std::array<char, 19> message{};
+  const fc_function f = c::hash_of("named_call_test echo");
+  std::memcpy(message.data(), &f, sizeof f);
+  std::memcpy(message.data() + 16, "abc", 3);
+  EXPECT_EQ(reply_to(message), "abc");
+  EXPECT_EQ(reply_to(f), "");
 }
 
-template <class T>
-std::string packed(const T& value) {
-  const std::size_t size = packed_size(value);
-  alignas(16) std::array<std::byte, 256> to{};
-  writer w(to.data(), size);
-  w(value);
-  return text_of(std::span(to).first(size));
-}
-
-TEST(named_calls, are_the_bytes_and_then_the_function) {
-  const fc_function f = 0x0807060504030201;
-  EXPECT_EQ(packed(named_call{f, bytes_of("abc")}), "abc\1\2\3\4\5\6\7\10");
-  EXPECT_EQ(packed(named_call{f, {}}).size(), sizeof f);
-}
-
-TEST(named_calls, are_read_as_they_were_written) {
-  for (const std::string text : {"", "a", "twelve bytes", "a text that is longer than most"}) {
-    const std::string sent = packed(named_call{42, bytes_of(text)});
-    alignas(16) std::array<std::byte, 256> message{};
-    std::memcpy(message.data(), sent.data(), sent.size());
-    reader r(message.data(), sent.size());
-    const auto call = r.read<named_call>();
-    EXPECT_EQ(call.function, 42U);
-    EXPECT_EQ(text_of(call.bytes), text);
-    EXPECT_EQ(r.remaining(), 0U);
+TEST_F(named_calls, are_read_as_they_were_written) {
+  fc_node there{};
+  ASSERT_EQ(fc_node_at(nullptr, target_.id(), &there), FC_OK);
+  std::string text = "a text that is longer than most";
+  for (const std::size_t size : {0U, 1U, 12U, 31U, 5000U, 1000000U}) {
+    text.resize(size, 'x');
+    std::string got(size, ' ');
+    std::size_t length = 0;
+    ASSERT_EQ(fc_call(there, fc_named("named_call_test echo"), text.data(), size, got.data(), size,
+                      &length),
+              FC_OK);
+    EXPECT_EQ(length, size);
+    EXPECT_EQ(got, text);
   }
 }
 
-TEST(named_calls, that_are_too_short_are_malformed) {
-  alignas(16) const std::array<std::byte, 16> message{};
-  for (std::size_t size = 0; size < sizeof(fc_function); ++size) {
-    reader r(message.data(), size);
-    EXPECT_THROW((void)r.read<named_call>(), malformed_message) << size;
-  }
-}
-
-TEST(call_results, own_their_bytes_wherever_they_lie) {
-  for (const std::size_t size : {0U, 1U, 31U, 32U, 33U, 100000U}) {
-    std::string text(size, 'x');
-    std::iota(text.begin(), text.end(), 'a');
-    call_result first(bytes_of(text).data(), size);
-    EXPECT_EQ(text_of(first.bytes()), text);
-    call_result second(std::move(first));
-    EXPECT_EQ(text_of(second.bytes()), text);
-    const std::string other = "another";
-    call_result third(bytes_of(other).data(), other.size());
-    third = std::move(second);
-    EXPECT_EQ(text_of(third.bytes()), text);
-    EXPECT_EQ(packed(call_result(bytes_of(other).data(), other.size())), other);
+TEST_F(named_calls, that_are_too_short_are_malformed) {
+  const std::array<std::byte, sizeof(fc_function)> message{};
+  for (std::size_t size = 0; size < message.size(); ++size) {
+    const detail::reply_bytes cut{std::span(message).first(size)};
+    EXPECT_THAT(text_thrown_by<remote_error>([&] { (void)reply_to(cut); }),
+                HasSubstr("malformed_message"))
+        << size;
   }
 }
 
 } // namespace
-} // namespace farcall::c::named_call_test
+} // namespace farcall::test::named_call_test

@@ -1,6 +1,6 @@
+#include <farcall/async/wait_any.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/future.hpp>
-#include <farcall/offload/wait_any.hpp>
 
 #include <algorithm>
 #include <span>
@@ -54,7 +54,7 @@ fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_n
       *index = places[*ready];
       return FC_OK;
     }
-    // A future that is late is as ready as it gets: fc_future_test() is true.
+    // If the deadline of a call has passed, report its future as ready, as fc_future_test() does.
     const auto late = std::find_if(places.begin(), places.end(), [&](std::size_t place) {
       return detail::has_passed(deadline_of(*futures[place]));
     });

@@ -1,4 +1,4 @@
-// Aggregates with a pointer among their members, and those that only look like it.
+// Tests of aggregates with a pointer among their members, and of similar aggregates without one.
 
 #include <farcall/call/addresses.hpp>
 #include <farcall/call/pack.hpp>
@@ -123,7 +123,7 @@ struct classes {
   no_default d;
 };
 
-TEST(aggregates, without_pointers_travel) {
+TEST(aggregates, without_pointers_are_packable) {
   EXPECT_TRUE(is_bitwise<plain>);
   EXPECT_TRUE(is_bitwise<empty>);
   EXPECT_TRUE(is_bitwise<numbers>);

@@ -23,8 +23,9 @@ template <class T>
   requires std::is_enum_v<T>
 inline constexpr bool is_boolean<T> = std::is_same_v<std::underlying_type_t<T>, bool>;
 
-/// Reads an aligned number that decides how the reader goes on. Volatile because the memory may be
-/// shared with the peer: a second read, after the check, could find another value.
+/// Reads an aligned number on which the reader's next steps depend. The number is read only once,
+/// by a volatile access, because a second read, after the check, could find another value that the
+/// peer has written in the meantime.
 template <class Integer>
 [[nodiscard]] Integer load_once(const std::byte* from) noexcept {
   return *reinterpret_cast<const volatile Integer*>(from);
@@ -36,7 +37,8 @@ template <class Integer>
   return value != 0;
 }
 
-/// Types of which not every bit pattern is a value. A peer may send any, so they are looked at.
+/// Check of the bytes of a T from a peer. Needed for types for which some bit patterns are no
+/// values of the type, because a peer may send such patterns.
 template <class T>
 struct bit_check {
   static constexpr bool needed = is_boolean<T>;
@@ -64,7 +66,7 @@ struct bit_check<std::bitset<N>> {
   }
 };
 
-/// `count` elements of a bitwise T as they stand in a message.
+/// Checks `count` elements of a bitwise type T in a message.
 template <class T>
 void check_bits(const std::byte* at, std::size_t count) {
   if constexpr (bit_check<T>::needed) {
@@ -73,8 +75,9 @@ void check_bits(const std::byte* at, std::size_t count) {
   }
 }
 
-/// The value whose bytes these are. Bytes that memcpy or zeroes filled hold an object of any
-/// trivially copyable type. Not std::bit_cast, which g++ 12 refuses for closures in some contexts.
+/// Returns the value that has these bytes. An array filled by memcpy or with zeroes implicitly
+/// holds an object of any trivially copyable type. std::bit_cast cannot be used, because g++ 12
+/// refuses it for closures in some contexts.
 template <class T>
 [[nodiscard]] T value_in(std::array<std::byte, sizeof(T)>& bytes) noexcept {
   return std::move(*std::launder(reinterpret_cast<T*>(bytes.data())));
@@ -82,7 +85,7 @@ template <class T>
 
 } // namespace detail
 
-/// Writes packed_bytes<T> bytes to `to`, which need not be aligned.
+/// Writes the packed_bytes<T> bytes of a value to `to`, which need not be aligned.
 template <class T>
   requires is_bitwise<T>
 void store_bitwise(std::byte* to, const T& value) noexcept {
@@ -91,8 +94,8 @@ void store_bitwise(std::byte* to, const T& value) noexcept {
   }
 }
 
-/// Reads packed_bytes<T> bytes from `from`, which need not be aligned. Throws malformed_message
-/// when they are no bool, or no std::bitset.
+/// Reads a value from packed_bytes<T> bytes at `from`, which need not be aligned. Throws
+/// malformed_message if the bytes are no valid bool or std::bitset.
 template <class T>
   requires is_bitwise<T>
 [[nodiscard]] std::remove_cv_t<T> load_bitwise(const std::byte* from) {
@@ -118,11 +121,11 @@ template <class T>
   }
 }
 
-/// Where the values of a list of bitwise types lie in a message, known at compile time: the same
-/// bytes that a writer produces, without counting and without branches.
+/// Positions in a message of values of the bitwise types T..., computed at compile time. store()
+/// writes the same bytes as a writer, but it counts nothing and has no branches.
 ///
-/// The body is aligned to body_alignment. store() needs `size` bytes of space; before load(),
-/// compare the length of the message with `size` once.
+/// The body of the message must be aligned to body_alignment. store() needs `size` bytes of space.
+/// The caller of load() must have checked that the message is at least `size` bytes long.
 template <class... T>
 struct bitwise_layout {
   static_assert((is_bitwise<T> && ...));
@@ -152,10 +155,10 @@ struct bitwise_layout {
   }();
 
  public:
-  /// Bytes of all values with the gaps between them.
+  /// Size of all values together, including the padding between them, in bytes.
   static constexpr std::size_t size = place.offset[count];
 
-  /// First byte of value i.
+  /// Offset of value `i`.
   [[nodiscard]] static constexpr std::size_t offset(std::size_t i) { return place.offset[i]; }
 
   static void store(std::byte* to, const T&... values) noexcept {
@@ -164,7 +167,7 @@ struct bitwise_layout {
     }(std::index_sequence_for<T...>{});
   }
 
-  /// Value I. Throws malformed_message as load_bitwise does.
+  /// Returns the value with index I. Throws malformed_message, like load_bitwise().
   template <std::size_t I>
   [[nodiscard]] static auto load(const std::byte* from) {
     return load_bitwise<std::tuple_element_t<I, std::tuple<T...>>>(from + offset(I));

@@ -41,13 +41,13 @@ struct alignas(64) wide {
   std::uint8_t value[64];
 };
 
-/// Trivially copyable, and cannot be made from nothing.
+/// Trivially copyable, but not default-constructible.
 struct known {
   explicit known(int v) : value(v) {}
   int value;
 };
 
-/// Trivially copyable, and moves only.
+/// Trivially copyable, but move-only.
 struct handle {
   explicit handle(int v) : value(v) {}
   handle(const handle&) = delete;
@@ -62,7 +62,7 @@ struct base {
   virtual ~base() = default;
 };
 
-/// Trivially copyable, but its owner wants it sent otherwise.
+/// Trivially copyable, but with a packer of its own.
 struct celsius {
   double degrees;
 };
@@ -94,7 +94,7 @@ static_assert(is_bitwise<int> && is_bitwise<const double> && is_bitwise<point> &
               is_bitwise<std::complex<float>> && is_bitwise<std::bitset<7>> &&
               is_bitwise<std::array<point, 3>> && is_bitwise<std::chrono::milliseconds> &&
               is_bitwise<std::nullptr_t> && is_bitwise<handle> && is_bitwise<wide>);
-// Not every bit pattern of these is a value, or libraries lay them out differently.
+// Types in which some bit patterns are no values, or which libraries lay out differently.
 static_assert(!is_bitwise<std::optional<int>> && !is_bitwise<std::variant<int, char>> &&
               !is_bitwise<std::pair<int, int>> && !is_bitwise<std::tuple<int>> &&
               !is_bitwise<std::array<std::optional<int>, 2>>);
@@ -109,7 +109,7 @@ static_assert(!packable<std::array<int*, 2>> && !packable<std::pair<int, int&>> 
 static_assert(!packable<std::shared_ptr<int>> && !packable<std::weak_ptr<int>> &&
               !packable<std::vector<std::shared_ptr<int>>> && !packable<std::unique_ptr<base>> &&
               !packable<std::unique_ptr<int[]>> && packable<std::unique_ptr<int>>);
-// The standard library has deleters that are not the default one.
+// The standard library has classes that can be deleters besides default_delete.
 static_assert(!packable<std::unique_ptr<int, std::function<void(int*)>>> &&
               !packable<std::unique_ptr<int, std::integral_constant<void (*)(int*), &erase>>> &&
               !packable<std::unique_ptr<int, std::default_delete<const int>>> &&
@@ -146,7 +146,7 @@ void expect_layout_of_writer(const T&... values) {
   layout::store(by_layout.data(), values...);
   EXPECT_EQ(by_writer.copy(), by_layout.copy());
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    // Bytes of what was loaded: the types need not compare.
+    // Compares the packed bytes of loaded values, because the types need no operator==.
     const body again = packed(layout::template load<I>(by_layout.data())...);
     EXPECT_EQ(by_writer.copy(), again.copy());
   }(std::index_sequence_for<T...>{});

@@ -9,25 +9,26 @@
 
 namespace farcall {
 
-/// A function that is known at compile time, as a callable: `async(node, fc::fn<f>, x)`. Its name
-/// is its key, so different programs agree on it without symbol tables. Overloads are chosen by a
-/// cast.
+/// Makes a callable of a function that is known at compile time: `async(node, fc::fn<f>, x)`. The
+/// function's name is part of the callable's type, so different programs agree on the callable
+/// without symbol tables. To choose an overload, cast the function.
 template <auto Function>
 struct fn_t {
-  /// Calls the function here.
+  /// Calls the function on this node, with the given arguments.
   template <class... A>
   constexpr decltype(auto) operator()(A&&... a) const {
     return Function(std::forward<A>(a)...);
   }
 };
-/// `fc::fn<f>`: the callable for `f`.
+/// `fc::fn<f>` is the callable for the function `f`.
 template <auto Function>
 inline constexpr fn_t<Function> fn{};
 
-/// What is sent for a plain function pointer: an offset into the image between identical builds,
-/// else a number that the receiving node gave out for a symbol name. Goes in the request's header.
+/// Number in the request's header that tells the receiver which plain function to call. If both
+/// nodes run the same build, the number is an offset into the program's image. Otherwise it is a
+/// number that the receiver has assigned to the function's symbol name.
 struct function_handle {
-  std::uint32_t value = 0; ///< bit 31: a number that the receiver gave out
+  std::uint32_t value = 0; ///< bit 31 is set if the receiver has assigned the number
 };
 
 class entry;
@@ -35,9 +36,9 @@ class entry;
 template <class T>
 class reply;
 
-/// A result that may be there later: what a handler may return in place of a T has a specialisation
-/// with `using value = T;` and `static void give(am::request_context& request, R result)`, which
-/// replies at once or defers the reply.
+/// Trait of a type R that a handler may return in place of a T, and whose value becomes available
+/// later. A specialisation defines `using value = T;` and `static void give(am::request_context&
+/// request, R result)`. give() either replies at once or defers the reply.
 template <class R>
 struct later_result {};
 
@@ -49,7 +50,7 @@ struct type_list {};
 template <class R>
 concept comes_later = requires { typename later_result<R>::value; };
 
-/// Stands for the result of a handler that takes a reply<T>.
+/// Placeholder for the result of a handler that takes a reply<T> parameter.
 template <class T>
 struct given_by_reply {};
 template <class R>
@@ -57,16 +58,18 @@ inline constexpr bool is_given_by_reply = false;
 template <class T>
 inline constexpr bool is_given_by_reply<given_by_reply<T>> = true;
 
-/// What a kind of callable needs wherever a program calls it. A module that brings a kind of its
-/// own specialises it; name() then stands in every call, so that what it mentions is linked.
+/// Lets a module whose callables are of a kind of its own add code to each of their calls. The
+/// module specialises this template for the type F of these callables. Each call then contains
+/// name(), so that the program is linked with the symbols that name() mentions.
 template <class F>
 struct call_policy {
   template <class R, const entry* What, class... P>
   static void name() noexcept {}
 };
 
-/// Types that stand in front of the callable and say how it runs. A module that has such a type
-/// specialises it, and gives async() an overload for it.
+/// True for a type whose value, as the first argument of a call, says how the callable is to run.
+/// For example, a value may say on how many threads. A module with such a type specialises this
+/// variable and adds an overload of async().
 template <class T>
 inline constexpr bool is_call_shape = false;
 
@@ -76,7 +79,8 @@ struct signature {
   using parameters = type_list<P...>;
 };
 
-/// A handler that takes a reply<T> first is called without it, and has a T as its result.
+/// The signature as callers see it. If the result is void and the first parameter is a reply<T>,
+/// callers do not see this parameter, and T is the result.
 template <class S>
 struct as_called {
   using type = S;
@@ -117,8 +121,8 @@ template <class F>
 concept has_one_signature =
     requires { typename signature_of_member<decltype(&F::operator())>::type; };
 
-/// What F, called with A..., takes and returns. A functor with several or templated call operators
-/// takes what it is given.
+/// Parameters and result of F when it is called with arguments of the types A.... If F has several
+/// call operators, or a templated one, its parameters have the arguments' types.
 template <class F, class... A>
 struct signature_of {
   using type = signature<std::invoke_result_t<F&, std::decay_t<A>...>, std::decay_t<A>...>;
@@ -144,16 +148,17 @@ inline constexpr bool is_fn = false;
 template <auto Function>
 inline constexpr bool is_fn<fn_t<Function>> = true;
 
-/// Callables that take what they take, whatever they are given.
+/// True if the parameters of F are the same for all calls, whatever arguments a call has. False for
+/// example for a lambda with `auto` parameters.
 template <class F>
 concept has_fixed_signature = is_function_pointer<F>::value || is_fn<F> || has_one_signature<F>;
 
-/// What is sent for a parameter: its value. `const T&` gets a value of its own on the other side;
-/// `T&` would promise to change ours.
+/// Type that is sent for a parameter of type P. For `const T&`, the target makes a value of its
+/// own. `T&` is refused, because the target could not change the caller's value.
 template <class P>
 struct packed_parameter {
   static_assert(!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,
-                "farcall: a parameter of type T& cannot travel: the target would change a copy. "
+                "farcall: a parameter of type T& cannot be sent: the target would change a copy. "
                 "Take T or const T& and return the new value, or pass a remote_span.");
   using type = std::remove_cvref_t<P>;
 };
@@ -174,7 +179,7 @@ struct packed_result<R> : packed_result<typename later_result<R>::value> {};
 template <class T>
 struct packed_result<given_by_reply<T>> : packed_result<T> {};
 
-// ---- whether a call can be made, and the one compile error that says why not
+// ---- checks of a call, and the single compile error that explains a failed check
 
 template <class P>
 inline constexpr bool is_sound_parameter =
@@ -191,7 +196,7 @@ auto explain_parameter() {
   }
 }
 
-/// A call with arguments A... of what has the signature S.
+/// Checks a call with arguments of types A... to a callable with the signature S.
 template <class S, class... A>
 struct given_arguments;
 
@@ -219,7 +224,7 @@ struct given_arguments<signature<R, P...>, A...> {
   }
 };
 
-/// The callable itself, if it is sent.
+/// True if F is a function, or a function object that can be sent.
 template <class F>
 inline constexpr bool is_sound_callable =
     is_function_pointer<F>::value || (std::is_class_v<F> && is_packable_v<F>);
@@ -242,15 +247,15 @@ auto explain_call() {
                 "functor. For a member function, pass a lambda that calls it.");
   static_assert(
       is_sound_callable<F> || !std::is_class_v<F>,
-      "farcall: this lambda or functor cannot travel: what it holds does not travel byte by byte "
+      "farcall: this lambda or functor cannot be sent: what it holds is not sent byte by byte "
       "(a string, a vector, a node, a std::function, a pointer to a member). Pass that as an "
       "argument, specialise farcall::packer for the functor, or call a lambda instead.");
   if constexpr (is_sound_callable<F> && has_fixed_signature<F>)
     given_arguments<typename signature_of<F>::type, A...>::explain();
 }
 
-/// Stands for a result whose type cannot be told. Becomes what it is assigned to, so that nothing
-/// is said about that.
+/// Placeholder for a result of unknown type. It converts to any type, so that its use causes no
+/// further compile errors.
 struct any_result {
   template <class T>
   operator T() const; // NOLINT(google-explicit-constructor)
@@ -275,8 +280,8 @@ consteval auto result_if_movable() {
   }
 }
 
-/// What a call that is not sound seems to give, so that the code around it adds no errors to the
-/// one that explains it.
+/// Result type of a call that fails to compile, chosen so that the code around the call causes no
+/// errors besides the explanation.
 template <class F>
 consteval auto result_of_unsound_call() {
   if constexpr (has_fixed_signature<F>) {

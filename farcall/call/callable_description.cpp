@@ -14,7 +14,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-/// One more for each bracket that is open before `at`; an arrow is none.
+/// Returns the change of the nesting depth at position `at`: 1 for an opening bracket, -1 for a
+/// closing one. The > of an arrow (->) is not counted as a bracket.
 int depth_change(std::string_view text, std::size_t at) {
   const char c = text[at];
   if (c == '(' || c == '<' || c == '{' || c == '[') return 1;
@@ -22,7 +23,8 @@ int depth_change(std::string_view text, std::size_t at) {
   return c == ')' || c == '>' || c == '}' || c == ']' ? -1 : 0;
 }
 
-/// Behind the bracket that closes the one at `open`; the end where none does.
+/// Returns the position behind the bracket that closes the bracket at position `open` of the text.
+/// Returns the text's length if no bracket closes it.
 std::size_t end_of_brackets(std::string_view text, std::size_t open) {
   int depth = 0;
   for (std::size_t i = open; i < text.size(); ++i) {
@@ -32,7 +34,7 @@ std::size_t end_of_brackets(std::string_view text, std::size_t open) {
   return text.size();
 }
 
-/// Takes ", std::allocator<...>" and the like away.
+/// Removes ", std::allocator<...>" and similar default arguments from the text of a type.
 void drop_argument(std::string& text, std::string_view beginning) {
   for (std::size_t at = text.find(beginning); at != std::string::npos; at = text.find(beginning)) {
     text.erase(at, end_of_brackets(text, at + beginning.size() - 1) - at);
@@ -52,12 +54,13 @@ std::string readable(std::string text) {
                                                          ", std::default_delete<"};
   for (const std::string_view beginning : usual)
     drop_argument(text, beginning);
-  // As the demangler parts them, unless it is an operator's.
+  // Remove the space that the demangler writes between two closing brackets. Leave the text of an
+  // operator as it is, because the same characters may be part of the operator's name.
   if (text.find("operator") == std::string::npos) replace_all(text, " >", ">");
   return text;
 }
 
-/// The last place outside brackets where `c` stands; npos: none.
+/// Returns the last position of `c` outside brackets, or npos if there is none.
 std::size_t find_last_outside(std::string_view text, char c) {
   std::size_t found = std::string_view::npos;
   int depth = 0;
@@ -68,11 +71,12 @@ std::size_t find_last_outside(std::string_view text, char c) {
   return found;
 }
 
-/// "f<int>" of "double f<int>(double)".
+/// Returns the name of a function: "f<int>" for "double f<int>(double)".
 std::string name_of_function(std::string_view text) {
   if (text.starts_with('(') && end_of_brackets(text, 0) == text.size())
     text = text.substr(1, text.size() - 2);
-  // An operator's own brackets are no parameters, and part a comparison from none.
+  // Leave an operator's name as it is, because its brackets are no parameter list, and a < in it
+  // opens no bracket.
   if (text.find("operator") != std::string_view::npos) return std::string(text);
   const std::size_t parameters =
       text.ends_with(')') ? find_last_outside(text, '(') : std::string_view::npos;
@@ -107,7 +111,8 @@ callable_description describe_callable(std::string_view name, std::string_view s
                            name.find("$_") != std::string_view::npos;
     made.kind = is_lambda ? "lambda" : "object";
   }
-  // Pointers to functions of one type are one callable.
+  // All pointers to functions of the same type are one callable. It belongs to the library if the
+  // type mentions a type of farcall::detail.
   made.is_library =
       made.name.starts_with("farcall::") ||
       (made.kind == "pointer" && made.name.find("farcall::detail::") != std::string::npos);

@@ -5,24 +5,27 @@
 
 namespace farcall {
 
-/// A row of a program's table of callables, for people.
+/// A row of a program's function registry, as text for people to read.
 struct callable_description {
-  std::string name;        ///< of the function, without its parameters; of the type, for an object
-  std::string kind;        ///< "function", "pointer", "lambda", "object"
-  std::string type;        ///< "double (double)"
-  std::string layout;      ///< of the result and of each argument, "8:8,8:8"
-  std::string contents;    ///< layout of what an object or lambda holds; empty: nothing
-  std::string compiler;    ///< which numbers a lambda; empty for others
-  std::string file;        ///< the only one that knows it, or the build; empty: others may, too
-  bool is_library = false; ///< farcall's own
+  /// Name of the function, without its parameters; for an object, name of its type.
+  std::string name;
+  std::string kind; ///< "function", "pointer", "lambda", "object"
+  std::string type; ///< "double (double)"
+  /// Size and alignment of the result and of each argument, for example "8:8,8:8"
+  std::string layout;
+  std::string contents;    ///< layout of the captures or members; may be empty
+  std::string compiler;    ///< compiler that has numbered the lambda; empty for other callables
+  std::string file;        ///< file or build to which the callable is local; may be empty
+  bool is_library = false; ///< true for farcall's own callables
 };
 
-/// Of a name and a signature as peers see them (function_registry::names()).
+/// Returns the description of a callable for its name and signature from
+/// function_registry::names().
 [[nodiscard]] callable_description describe_callable(std::string_view name,
                                                      std::string_view signature);
 
-/// A mangled type as one writes it: without inline namespaces, allocators and comparisons that are
-/// the default.
+/// Returns a mangled type as it appears in source code, without inline namespaces, default
+/// allocators and default comparisons.
 [[nodiscard]] std::string readable_type(std::string_view mangled);
 
 } // namespace farcall

@@ -85,7 +85,7 @@ TEST(callable_description, tells_which_file_knows_it) {
 }
 
 TEST(callable_description, is_of_the_library_where_farcall_is_called) {
-  EXPECT_TRUE(describe_callable("N7farcall1c10named_callE", "bytes(name, bytes)").is_library);
+  EXPECT_TRUE(describe_callable("N7farcall1c10named_callE", "reply(name, bytes)").is_library);
 }
 
 TEST(callable_description, takes_what_is_no_mangled_name) {

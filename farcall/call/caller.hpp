@@ -8,22 +8,27 @@
 #include <type_traits>
 #include <utility>
 
-/// The calling side of a remote call: key, arguments into the ring, commit.
+/// The calling side of a remote call. It finds the key, writes the arguments into the ring, and
+/// commits the request.
 namespace farcall::detail {
 
-/// What becomes of a call once it is sent.
+/// How a call is sent, and how its reply is handled.
 enum class call_mode : std::uint8_t {
-  awaited,   ///< somebody holds its pending call
-  posted,    ///< nobody waits for it
-  tried,     ///< as posted, and not sent where that would have to wait
-  stoppable, ///< as awaited; requester::stop() also tells the peer, which takes stops
+  awaited, ///< the call has a pending call, which the caller holds
+  posted,  ///< the caller does not wait for the reply
+  tried,   ///< like `posted`, but the call is not sent if sending would block
+  /// Like `awaited`, but requester::stop() also asks the peer to stop the call; the peer must
+  /// accept stops.
+  stoppable,
 };
 
-/// Nobody waits for such a call.
+/// True for modes in which the caller does not wait for the reply.
 template <call_mode Mode>
 inline constexpr bool is_posted = Mode == call_mode::posted || Mode == call_mode::tried;
 
-/// Whether a call was sent that is tried; of others the pending call.
+/// Result of the functions that send a call. In the mode `tried`, it is true if the call was sent.
+/// In the modes `awaited` and `stoppable`, it is the call's pending call. In the mode `posted`, it
+/// is null.
 template <call_mode Mode>
 using sent_call = std::conditional_t<Mode == call_mode::tried, bool, am::pending_call*>;
 template <call_mode Mode>
@@ -35,12 +40,13 @@ template <call_mode Mode>
   }
 }
 
-/// What precedes the arguments of such a call.
+/// Size, in bytes, of the prefix that precedes the arguments of a call.
 template <call_mode Mode>
 inline constexpr std::uint32_t prefix_of =
     Mode == call_mode::stoppable ? sizeof(am::stoppable_prefix) : 0;
 
-/// As requester::commit_request(), behind a prefix for which there is space at `to`.
+/// Writes a stoppable_prefix with a new id to `to`, in front of the arguments, and commits the
+/// request like requester::commit_request().
 inline void commit_stoppable(am::requester& l, std::byte* to, std::uint32_t bytes,
                              am::handler_key key, am::pending_call& slot, function_handle handle,
                              record_kind kind = record_kind::stoppable_request) noexcept {
@@ -50,30 +56,16 @@ inline void commit_stoppable(am::requester& l, std::byte* to, std::uint32_t byte
   l.make_stoppable(slot, prefix.id);
 }
 
-/// As send(), for what finds no space at once, and for arguments of any length.
-template <call_mode Mode, class R, class... S>
-sent_call<Mode> send_slow(am::requester& l, am::handler_key key, function_handle handle,
-                          time_point deadline, const S&... args) {
+/// Sends a call like send(), even if the lane is full or the arguments do not fit a record.
+/// `fill(std::byte* to)` writes the arguments, which take `bytes` bytes.
+template <call_mode Mode, class R, class Fill>
+sent_call<Mode> send_filled(am::requester& l, am::handler_key key, function_handle handle,
+                            time_point deadline, std::uint64_t bytes, const Fill& fill) {
   constexpr bool is_stoppable = Mode == call_mode::stoppable;
   constexpr std::uint32_t prefix_bytes = prefix_of<Mode>;
-  constexpr bool bitwise = (is_bitwise<S> && ...);
-  std::uint64_t bytes = 0;
-  if constexpr (bitwise) {
-    bytes = bitwise_layout<S...>::size;
-  } else {
-    bytes = packed_size(args...);
-  }
-  const auto fill = [&](std::byte* to) {
-    if constexpr (bitwise) {
-      bitwise_layout<S...>::store(to, args...);
-    } else {
-      writer w(to, bytes);
-      w(args...);
-    }
-  };
 
   std::byte* block = nullptr;
-  if (bytes > l.largest_arguments() - prefix_bytes) [[unlikely]] {
+  if (bytes > l.max_arguments() - prefix_bytes) [[unlikely]] {
     l.require_long_arguments(bytes);
     block = l.owner().allocate_block(bytes);
     try {
@@ -88,7 +80,8 @@ sent_call<Mode> send_slow(am::requester& l, am::handler_key key, function_handle
   am::pending_call* slot = nullptr;
   std::byte* to = nullptr;
   try {
-    // A block is given back when the reply comes, so it needs a pending call in any case.
+    // If the arguments are in a heap block, take a pending call even for a posted call. finish() of
+    // that pending call releases the block when the reply arrives.
     if (!is_posted<Mode> || block != nullptr) slot = &l.take_call(&read_reply<R>);
     const auto inline_bytes = static_cast<std::uint32_t>(
         prefix_bytes + (block != nullptr ? sizeof(am::rendezvous_body) : bytes));
@@ -101,7 +94,8 @@ sent_call<Mode> send_slow(am::requester& l, am::handler_key key, function_handle
         return false;
       }
     } else if (to == nullptr) [[unlikely]] {
-      // Throws with the guard released.
+      // If wait_for_space() throws, it has released the guard. Lock the guard again in that case,
+      // because the catch block below unlocks it.
       struct relock {
         am::requester& l;
         int before = std::uncaught_exceptions();
@@ -128,7 +122,8 @@ sent_call<Mode> send_slow(am::requester& l, am::handler_key key, function_handle
       }
       if (block != nullptr) l.attach_block(*slot, block);
     } else {
-      // The node has failed. That is the reply.
+      // The lane has failed. End the pending call with the error of this failure; a posted call
+      // throws the error instead.
       if (block != nullptr) l.owner().release_block(std::exchange(block, nullptr));
       if constexpr (is_posted<Mode>) std::rethrow_exception(l.failure());
       l.fail_call(*slot, l.failure());
@@ -146,12 +141,31 @@ sent_call<Mode> send_slow(am::requester& l, am::handler_key key, function_handle
   return call_was_sent<Mode>(slot);
 }
 
-/// Sends `handle` and `args`, packed, to handler `key`. The pending call becomes ready when the
-/// reply, a value of type R, has come, or the lane has failed. Null for a posted call.
+/// Packs the arguments and sends them with send_filled().
+template <call_mode Mode, class R, class... S>
+sent_call<Mode> send_slow(am::requester& l, am::handler_key key, function_handle handle,
+                          time_point deadline, const S&... args) {
+  if constexpr ((is_bitwise<S> && ...)) {
+    using layout = bitwise_layout<S...>;
+    return send_filled<Mode, R>(l, key, handle, deadline, layout::size,
+                                [&](std::byte* to) { layout::store(to, args...); });
+  } else {
+    const std::uint64_t bytes = packed_size(args...);
+    return send_filled<Mode, R>(l, key, handle, deadline, bytes, [&](std::byte* to) {
+      writer w(to, bytes);
+      w(args...);
+    });
+  }
+}
+
+/// Sends `handle` and the packed `args` to the handler with the key `key`. The pending call becomes
+/// ready when the reply, a value of type R, has arrived, or when the lane has failed. Returns null
+/// for a posted call.
 ///
-/// Does not wait unless the lane is full; a call that is only tried is then not sent. Throws
-/// timeout when it stays full until `deadline`, out_of_memory for arguments that find no space,
-/// error for a peer that takes no rendezvous requests, and what packing throws.
+/// Waits only if the lane is full. A `tried` call does not wait, and is not sent if the lane is
+/// full. Throws timeout if the lane stays full until `deadline`, out_of_memory if the heap has no
+/// space for long arguments, error if the peer accepts no rendezvous requests, and what packing
+/// throws.
 template <call_mode Mode, class R, class... S>
 sent_call<Mode> send(am::requester& l, am::handler_key key, function_handle handle,
                      time_point deadline, const S&... args) {
@@ -182,7 +196,7 @@ sent_call<Mode> send(am::requester& l, am::handler_key key, function_handle hand
   return send_slow<Mode, R>(l, key, handle, deadline, args...);
 }
 
-/// A callable and the arguments as they are sent.
+/// Sends a call of a callable of type F with the given signature.
 template <class F, class Signature>
 struct caller;
 
@@ -198,7 +212,7 @@ struct caller<F, signature<R, P...>> {
     if constexpr (is_function_pointer<F>::value) {
       const auto function = reinterpret_cast<any_function>(f);
       const am::handler_key key = key_resolver::key_for(l, far::self, context, deadline, function);
-      const function_handle handle = context.functions->handle_for(l, function, deadline);
+      const function_handle handle = key_resolver::handle_for(l, function, context, deadline);
       return send<Mode, result>(l, key, handle, deadline, args...);
     } else {
       const am::handler_key key = key_resolver::key_for(l, far::self, context, deadline);
@@ -207,8 +221,8 @@ struct caller<F, signature<R, P...>> {
   }
 };
 
-/// The callable type that stands for F: functions become pointers without noexcept, which is no
-/// part of what peers agree on.
+/// The type under which F is registered. A function becomes a pointer type without noexcept,
+/// because peers need not agree on noexcept.
 template <class F>
 struct plain_callable {
   using type = std::decay_t<F>;

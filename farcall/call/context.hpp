@@ -6,19 +6,27 @@ namespace farcall {
 
 class key_resolver;
 
-/// What a handler is given besides the request: the job that it runs in. Outlives the engine.
+namespace detail {
+struct job_core;
+class message_table;
+} // namespace detail
+
+/// Data of the job to which an engine's handlers and calls belong. The context outlives the engine,
+/// which passes it to handlers and to the functions that read replies.
 struct call_context {
   key_resolver* functions = nullptr;
-  void* job = nullptr; ///< for the layer below
+  detail::job_core* job = nullptr; ///< for the layer above
+  /// Handlers of raw messages; null if the job accepts none.
+  detail::message_table* messages = nullptr;
 };
 
-/// The context of the handler that the calling thread runs, or null outside handlers.
+/// Returns the context of the handler that the calling thread is running, or null outside handlers.
 [[nodiscard]] inline const call_context* current_context() noexcept {
-  return static_cast<const call_context*>(am::this_stack.context);
+  return am::this_stack.context;
 }
 
 namespace detail {
-/// Sets current_context() for the time of a handler.
+/// Sets current_context() as long as the object exists.
 class context_scope {
  public:
   explicit context_scope(const call_context* c) noexcept : before_(am::this_stack.context) {
@@ -29,7 +37,7 @@ class context_scope {
   ~context_scope() { am::this_stack.context = before_; }
 
  private:
-  const void* before_;
+  const call_context* before_;
 };
 } // namespace detail
 

@@ -20,7 +20,8 @@ constexpr const char* library = "libc++";
 constexpr const char* library = "libstdc++";
 #endif
 
-/// FNV-1a, 64 bits: the digest tells differing programs apart, it does not defend against anybody.
+/// FNV-1a hash with 64 bits. The digest distinguishes programs; it does not protect against
+/// attacks.
 class digest_of {
  public:
   void add(std::string_view text) noexcept {
@@ -35,10 +36,9 @@ class digest_of {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-/// Whether a mangled type name can be that of something that only one source file knows: a static
-/// function (L and the length of its name), a type in an unnamed namespace, a lambda. Says yes too
-/// often.
-bool may_be_local(std::string_view name) {
+} // namespace
+
+bool detail::may_be_local(std::string_view name) noexcept {
   for (std::size_t i = 0; i + 1 < name.size(); ++i) {
     if (name[i] == 'L' && name[i + 1] >= '0' && name[i + 1] <= '9') return true;
   }
@@ -46,32 +46,33 @@ bool may_be_local(std::string_view name) {
          name.find("Ul") != std::string_view::npos || name.find('$') != std::string_view::npos;
 }
 
-} // namespace
-
 constinit std::atomic<entry*> entry::first_{nullptr};
 
 void entry::keep_loaded(const void* part) noexcept {
-  // The entries of a library come one after the other; the loader starts one library at a time.
+  // Return if the last call was for the same library, so that each library is handled once. A
+  // comparison with the last call is enough, because the loader initialises one library at a time,
+  // and the constructors of the library's entries then run one after the other.
   static constinit const void* last = nullptr;
   if (std::exchange(last, part) == part) return;
   Dl_info info{};
   void* known = nullptr;
   if (::dladdr1(part, &info, &known, RTLD_DL_LINKMAP) == 0 || known == nullptr) return;
   const char* const file = static_cast<const link_map*>(known)->l_name;
-  // The program itself has no name there.
+  // An empty name in the link_map means the program itself, which always stays loaded.
   if (file == nullptr || *file == '\0') return;
   void* const library = ::dlopen(file, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   if (library != nullptr) ::dlclose(library);
 }
 
 const char* entry::name() const noexcept {
-  // g++ marks types of internal linkage so; clang++ does not.
+  // Skip the '*' by which g++ marks types of internal linkage; clang++ writes none.
   return *name_ == '*' ? name_ + 1 : name_;
 }
 
 std::string entry::signature() const {
   const std::string readable = demangle(name());
-  // "Ul" stands for a lambda in a name that is too long to be demangled.
+  // If the demangler has failed because the name is too long, look for "Ul", which marks a lambda
+  // in a mangled name.
   const bool is_lambda =
       readable.find(readable == name() ? "Ul" : "{lambda(") != std::string::npos ||
       std::string_view(name()).find("$_") != std::string_view::npos;
@@ -80,25 +81,26 @@ std::string entry::signature() const {
 
 std::string entry::name_for_peers() const {
   std::string text = name();
-  if (!may_be_local(text)) return text;
-  // The source file of a stripped program's function is unknown; then no other build may match it.
+  if (!detail::may_be_local(text)) return text;
+  // In a stripped program, the source file is unknown. Use the build in its place, so that the name
+  // matches in no other build.
   const program_image& image = program_image::instance();
   const auto home = image.defining_file_of(reinterpret_cast<any_function>(run()));
   return text + (home ? (home->empty() ? "" : "@" + *home) : "@" + image.build());
 }
 
 const function_registry& function_registry::instance() {
-  // Never destroyed: destructors of static objects may call.
+  // The registry is never destroyed, because destructors of static objects may make calls.
   static const auto* const table = new function_registry;
   return *table;
 }
 
 function_registry::function_registry() {
   for (entry* e = entry::first_.load(std::memory_order_acquire); e != nullptr; e = e->next_) {
-    rows_.push_back({e, e->name(), e->signature(), false, may_be_local(e->name())});
+    rows_.push_back({e, e->name(), e->signature(), false, detail::may_be_local(e->name())});
   }
-  // Two functions of one name, static in two files, are told apart by where their code lies: in
-  // identical builds that is the same place.
+  // Order functions of equal name, which are static in two files, by the addresses of their code.
+  // Identical builds have the same order of addresses.
   std::sort(rows_.begin(), rows_.end(), [](const row& a, const row& b) {
     return std::tie(a.name, a.signature) < std::tie(b.name, b.signature) ||
            (a.name == b.name && a.signature == b.signature &&
@@ -118,8 +120,9 @@ function_registry::function_registry() {
     }
     any_local |= rows_[i].is_local || rows_[i].twice;
   }
-  // Equal names mean the same callable only if no file of another build can have a namesake, and
-  // where a name is there twice the order depends on the image.
+  // If a name may be local to a file, or exists more than once, add the build to the digest. Equal
+  // names then need not mean the same callable, because another build may have a local callable of
+  // the same name, and may have its rows of equal name in another order.
   if (any_local) digest.add(program_image::instance().build());
   digest_ = digest.value();
 }
@@ -136,7 +139,8 @@ std::uint32_t function_registry::row_of(const std::string& name,
                                         const std::string& signature) const {
   std::uint32_t found = 0;
   for (std::uint32_t i = first_index; i < rows_.size(); ++i) {
-    // A row's name for peers begins with its name, which costs no look at the symbols.
+    // Compare the row's name first. The name for peers begins with it, and needs the program's
+    // symbols, which are slow to read.
     if (!name.starts_with(rows_[i].name) || rows_[i].signature != signature) continue;
     if (rows_[i].code->name_for_peers() != name) continue;
     if (found != 0) return 0;
@@ -150,8 +154,9 @@ const entry* function_registry::find_late(const std::string& name, const std::st
   for (const entry* e = entry::first_.load(std::memory_order_acquire); e != nullptr; e = e->next_) {
     if (e->index() != 0 || !name.starts_with(e->name()) || e->signature() != signature) continue;
     if (e->name_for_peers() != name) continue;
-    // Two libraries may bring one function of a header; but not two of one file's own.
-    if (found != nullptr && may_be_local(e->name())) return nullptr;
+    // Two libraries may contain the same function from a header, but a local function must be
+    // unique.
+    if (found != nullptr && detail::may_be_local(e->name())) return nullptr;
     found = e;
   }
   return found;
@@ -176,7 +181,8 @@ match_tables(const std::vector<std::pair<std::string, std::string>>& own,
       std::max<std::size_t>(own.size(), function_registry::first_index));
   for (const auto& [key, row] : own_rows) {
     const auto at = peer_rows.find(key);
-    // clang numbers some lambdas by file: the number says nothing about another program's.
+    // Skip lambdas that clang++ numbers by file, because equal numbers in two programs need not
+    // mean the same lambda.
     if (key.first.find("$_") != std::string_view::npos) continue;
     if (row != ambiguous && at != peer_rows.end()) matches[row] = at->second;
   }

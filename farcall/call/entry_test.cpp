@@ -15,13 +15,12 @@
 
 namespace farcall::test {
 
-// Also in key_resolver_test.cpp: two functions of one name that nothing but their files tells
-// apart.
+// Also defined in key_resolver_test.cpp: two functions of one name that differ only by their files.
 static int same_name_in_two_files(int v) { return v + 1; }
 
-/// For key_resolver_test.cpp.
+/// Returns the handler of this file's function, for key_resolver_test.cpp.
 am::handler_function same_name_of_the_other_file() {
-  // Its address is taken, so that it has a symbol and is not only part of its callers.
+  // Taking its address gives the function a symbol; otherwise it may only be inlined.
   static int (*volatile kept)(int) = &same_name_in_two_files;
   (void)kept;
   return detail::remote_call<fn_t<&same_name_in_two_files>, int, int>::self.run();
@@ -42,7 +41,7 @@ struct only_registered {
   int operator()(int v) const { return v; }
 };
 
-/// Never run, and need not be.
+/// Compiled but never called.
 [[maybe_unused]] void registers() { register_callables<only_registered>(); }
 
 TEST(function_registries, hold_what_is_registered_and_never_called) {
@@ -77,16 +76,16 @@ TEST(function_registries, never_match_what_exists_twice) {
   EXPECT_EQ(match_tables(once, thrice), (rows{0, 0, 0}));
 }
 
-TEST(function_registries, of_hostile_shape) {
+TEST(function_registries, survive_hostile_tables) {
   const table own{{"", ""}, {"a", "1"}};
   EXPECT_EQ(match_tables(own, {}), (rows{0, 0}));
   EXPECT_EQ(match_tables({}, own), (rows{0}));
   EXPECT_EQ(match_tables({}, {}), (rows{0}));
-  // The first row stands for "none", whatever a peer writes there.
+  // Row 0 means "none", whatever name a peer gives it.
   EXPECT_EQ(match_tables(own, {{"a", "1"}}), (rows{0, 0}));
-  // A peer need not be sorted.
+  // A peer's table may be unsorted.
   EXPECT_EQ(match_tables(own, {{"", ""}, {"z", ""}, {"a", "1"}, {"b", ""}}), (rows{0, 2}));
-  // A separator inside a text cannot make two names one.
+  // The boundary between name and signature matters.
   EXPECT_EQ(match_tables({{"", ""}, {"ab", "c"}}, {{"", ""}, {"a", "bc"}}), (rows{0, 0}));
 }
 
@@ -115,13 +114,13 @@ TEST(function_registries, names_lead_back_to_their_rows) {
   ASSERT_EQ(names.size(), t.rows().size());
   const rows matched = match_tables(names, names);
   for (std::uint32_t i = function_registry::first_index; i < names.size(); ++i) {
-    // clang's numbers of lambdas mean nothing elsewhere.
+    // clang's numbers of lambdas mean nothing in other programs.
     const bool can_match = names[i].first.find("$_") == std::string::npos;
     EXPECT_EQ(matched[i], can_match ? i : 0) << names[i].first;
   }
 }
 
-TEST(function_registries, what_one_file_knows_bears_its_name) {
+TEST(function_registries, local_callables_are_named_by_their_file) {
   std::set<std::string> homes;
   for (const auto& [name, signature] : function_registry::instance().names()) {
     if (name.find("same_name_in_two_files") == std::string::npos) continue;

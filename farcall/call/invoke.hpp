@@ -10,10 +10,11 @@
 #include <tuple>
 #include <type_traits>
 
-/// The receiving side of a remote call: unpack, release, run, reply.
+/// The receiving side of a remote call. It unpacks the arguments, releases the request, runs the
+/// callable, and replies.
 namespace farcall::detail {
 
-/// Replies with the exception that is being handled.
+/// Replies with the exception that is being handled. Call in a catch block.
 void reply_exception(am::request_context& request) noexcept;
 
 template <class R>
@@ -23,10 +24,11 @@ struct reply_of<given_by_reply<T>> {
   using type = reply<T>;
 };
 
-/// Views into arguments of at most this size are kept on the handler's stack.
+/// Maximum size, in bytes, of arguments with views that are copied to the handler's stack. Larger
+/// ones are copied to the heap.
 inline constexpr std::size_t stack_arguments = 2048;
 
-/// Arguments on the heap, for as long as views refer to them.
+/// Copy of the arguments on the heap, kept as long as views into them exist.
 class kept_arguments {
  public:
   kept_arguments() noexcept = default;
@@ -34,7 +36,7 @@ class kept_arguments {
   kept_arguments& operator=(const kept_arguments&) = delete;
   ~kept_arguments() { delete[] bytes_; }
 
-  /// Uninitialised, aligned to 16. Once.
+  /// Allocates uninitialised memory that is aligned to 16. Call once.
   [[nodiscard]] std::byte* allocate(std::size_t bytes) { return bytes_ = new std::byte[bytes]; }
 
  private:
@@ -51,7 +53,7 @@ void send_reply(am::request_context& request, const R& result) {
       if (request.try_reply_short(bytes, store)) [[likely]]
         return;
     }
-    if (bytes <= request.largest_reply()) [[likely]] {
+    if (bytes <= request.max_reply()) [[likely]] {
       std::byte* to = request.reserve_reply(bytes);
       store_bitwise(to, result);
       request.commit_reply(to, bytes);
@@ -59,7 +61,7 @@ void send_reply(am::request_context& request, const R& result) {
     }
   }
   const std::uint64_t bytes = packed_size(result);
-  if (bytes + short_reply_gap <= request.largest_reply()) {
+  if (bytes + short_reply_gap <= request.max_reply()) {
     const auto all = static_cast<std::uint32_t>(bytes + short_reply_gap);
     std::byte* to = request.reserve_reply(all);
     writer w(to + short_reply_gap, bytes);
@@ -93,7 +95,7 @@ void run_and_reply(am::request_context& request, Call&& call) {
   }
 }
 
-/// Calls `f` with the values, as a handler with a result of type R.
+/// Calls `f` with the values, and replies with its result, which has the type R.
 template <class R, class... P, class F, class... S>
 void call_and_reply(am::request_context& request, F& f, S&... values) {
   if constexpr (is_given_by_reply<R>) {
@@ -110,7 +112,8 @@ void call_and_reply(am::request_context& request, F& f, S&... values) {
   }
 }
 
-/// Values of S... read from the request, which is released before `use` gets them.
+/// Reads values of the types S... from the request, releases the request, and passes the values to
+/// `use`.
 template <class... S, class Use>
 void with_arguments(am::request_context& request, Use&& use) {
   if constexpr ((is_bitwise<S> && ...)) {
@@ -128,7 +131,7 @@ void with_arguments(am::request_context& request, Use&& use) {
     [[maybe_unused]] alignas(16) std::byte near[(has_views<S> || ...) ? stack_arguments : 1];
     kept_arguments far;
     if constexpr ((has_views<S> || ...)) {
-      // The ring's space must not stay taken while the handler runs.
+      // Copy the arguments, so that the ring's space is free while the handler runs.
       if (request.in_ring()) {
         std::byte* kept = near;
         if (request.bytes() > stack_arguments) {
@@ -140,7 +143,7 @@ void with_arguments(am::request_context& request, Use&& use) {
       }
     }
     std::tuple<S...> values = read_message<S...>(from, request.bytes(), [](reader r) {
-      // Braces: read in order.
+      // Use braces, which guarantee that the values are read in order.
       std::tuple<S...> read{r.read<S>()...};
       require_end(r);
       return read;
@@ -150,21 +153,23 @@ void with_arguments(am::request_context& request, Use&& use) {
   }
 }
 
-/// A step towards R(S...), without which nvcc gives up at functions that take nothing.
+/// Function type R(S...). Written as a member of a struct, because nvcc fails for functions without
+/// parameters if R(S...) is used directly.
 template <class R, class... S>
 struct function_of {
   using type = R(S...);
 };
 
-/// One callable as peers know it: F with a result R for parameters P.
+/// Code with which a node runs a callable for a peer. The callable has the type F, the parameters P
+/// and the result R.
 template <class F, class R, class... P>
 struct remote_call {
-  static void run(am::request_context& request, const void* context) noexcept {
-    const auto* const c = static_cast<const call_context*>(context);
-    const context_scope scope(c);
+  static void run(am::request_context& request) noexcept {
+    const call_context* const context = request.context();
+    const context_scope scope(context);
     try {
       if constexpr (is_function_pointer<F>::value) {
-        const any_function found = c->functions->function_for({request.extra()});
+        const any_function found = context->functions->function_for({request.extra()});
         if (found == nullptr) return request.reply_unknown();
         with_arguments<typename packed_parameter<P>::type...>(request, [&](auto&... values) {
           const auto f = reinterpret_cast<typename is_function_pointer<F>::plain>(found);

@@ -20,18 +20,20 @@
 namespace farcall {
 namespace {
 
-/// Keys of what this layer itself calls; the rows of the function registry follow.
+/// Keys of the handlers of this layer itself. The keys of the callables in the function registry
+/// follow.
 constexpr am::handler_key names_key = am::first_user_key;
 constexpr am::handler_key resolve_key = am::first_user_key + 1;
 static_assert(key_resolver::first_row_key > resolve_key);
-/// Row 0 is no callable, so its key is the library's, too.
+/// Key of the handler callable_call. Row 0 of the function registry has no callable, so its key is
+/// free for this handler.
 constexpr am::handler_key callable_key = key_resolver::first_row_key;
 static_assert(function_registry::first_index > 0);
 
 using name_list = std::vector<std::pair<std::string, std::string>>;
 
-/// Names of this program's callables. The library's row, which has no signature, brings the path of
-/// the program.
+/// Returns the names and signatures of this program's callables. Row 0 has no callable, so its
+/// signature is replaced by the path of the program.
 name_list names_here() {
   name_list all = function_registry::instance().names();
   all.front().second = own_program();
@@ -42,7 +44,8 @@ std::uint32_t resolve_here(const std::string& symbol) {
   return current_context()->functions->resolve(symbol);
 }
 
-/// The key of a callable here that the caller's table does not have; no_key for none.
+/// Serves a peer that has found no key for a callable in its own tables. Returns the key of that
+/// callable on this node, or no_key if this node does not know the callable, either.
 std::uint32_t callable_here(const std::string& name, const std::string& signature) {
   const function_registry& own = function_registry::instance();
   if (const std::uint32_t row = own.row_of(name, signature); row != 0) {
@@ -64,7 +67,8 @@ am::pending_call* send_awaited(am::requester& l, am::handler_key key, time_point
   return detail::send<detail::call_mode::awaited, R>(l, key, {}, deadline, args...);
 }
 
-/// Waits for the reply to `slot` and takes it. Throws timeout.
+/// Waits for the reply to the pending call `slot` and returns its value. Throws timeout, and the
+/// error with which the call has failed.
 template <class R>
 R take(am::pending_call& slot, time_point deadline) {
   if (!slot.owner()->wait(slot, deadline)) {
@@ -94,40 +98,47 @@ named_program program_of_peer(am::requester& l, time_point deadline) {
   return its;
 }
 
-/// What our rows are in a peer's function registry, and what helps to say why one is missing there.
+/// For each row of this program's function registry, the row of a peer's function registry with the
+/// same callable. Also has details for the errors about callables that the peer lacks.
 struct key_resolver::peer_rows {
   std::vector<std::uint32_t> rows;
-  std::string differing_library;                        ///< empty when it has the same as we
-  std::map<std::uint32_t, std::string> other_signature; ///< of rows whose name alone is there
-  std::string program;                                  ///< path there; empty if it is not known
+  /// Standard library of the peer; empty if it is the same as this node's.
+  std::string differing_library;
+  /// The peer's signatures of callables that have the same name but another signature there, by row
+  /// of this program.
+  std::map<std::uint32_t, std::string> other_signature;
+  /// Path of the program on the peer's machine; may be empty.
+  std::string program;
 };
 
 struct key_resolver::state {
-  /// What was found out of the callables of a node that is called.
+  /// Names and keys that were found for a node at its first call.
   struct node_names {
     std::mutex mutex;
-    std::atomic<const am::handler_key*> keys{nullptr};
-    std::vector<am::handler_key> storage;
-    peer_rows known; ///< written once, before `keys`
+    /// Keys of the peer. Set at the first call to the node, and constant afterwards.
+    std::unique_ptr<const peer_keys> keys;
+    peer_rows known; ///< rows of the peer; constant once `keys` is set
     std::unordered_map<any_function, std::uint32_t> handles;
-    std::unordered_map<const entry*, am::handler_key> late; ///< keys that were asked for one by one
+    std::unordered_map<const entry*, am::handler_key> late; ///< individually resolved keys
   };
   struct node_entry {
     std::uint64_t key_digest = 0;
-    const transport* way = nullptr;    ///< null where there is none
-    std::unique_ptr<node_names> names; ///< made on first use; stays
+    bool is_of_same_build = false;
+    const transport* way = nullptr;    ///< transport to the node; null if there is none
+    std::unique_ptr<node_names> names; ///< made at the first use, and constant afterwards
   };
 
-  static constexpr std::size_t most_resolved = 65536;
+  static constexpr std::size_t max_resolved = 65536;
 
   explicit state(std::size_t capacity) : nodes(capacity) {}
 
-  /// Null where there is none, or the peer runs all that is in its function registry.
+  /// Returns the transport to `peer`, which says for which handlers the peer has code. Returns null
+  /// if add() was given no transport; then the peer is taken to have the code of all handlers.
   [[nodiscard]] const transport* route_to(node_id peer) const noexcept {
     return nodes.find(peer)->way;
   }
 
-  /// Of a node that was added.
+  /// Returns the names and keys of a node that was added before.
   [[nodiscard]] node_names& names_of(node_id peer) {
     node_entry& of = *nodes.find(peer);
     const std::lock_guard guard(names_mutex);
@@ -140,29 +151,28 @@ struct key_resolver::state {
   std::mutex resolve_mutex;
   std::unordered_map<std::string, std::uint32_t> resolved_numbers;
   std::unique_ptr<std::atomic<any_function>[]> resolved =
-      std::make_unique<std::atomic<any_function>[]>(most_resolved);
+      std::make_unique<std::atomic<any_function>[]>(max_resolved);
 };
 
 am::handler_key key_resolver::own_key(const entry& e) noexcept { return first_row_key + e.index(); }
 
-std::vector<am::handler> key_resolver::handlers(const call_context& context) {
-  std::vector<am::handler> all{{&names_call::run, &context}, {&resolve_call::run, &context}};
-  for (const function_registry::row& r : function_registry::instance().rows()) {
-    all.push_back({r.code == nullptr ? &callable_call::run : r.code->run(), &context});
-  }
-  const auto late = late_callables::handlers(&context);
+std::vector<am::handler_function> key_resolver::handlers() {
+  std::vector<am::handler_function> all{&names_call::run, &resolve_call::run};
+  for (const function_registry::row& r : function_registry::instance().rows())
+    all.push_back(r.code == nullptr ? &callable_call::run : r.code->run());
+  const auto late = late_callables::handlers();
   all.insert(all.end(), late.begin(), late.end());
   return all;
 }
 
 key_resolver::key_resolver(std::size_t capacity)
-    : image_(&program_image::instance()), same_build_(capacity), state_(new state(capacity)) {}
+    : image_(&program_image::instance()), state_(new state(capacity)) {}
 
 void key_resolver::add(const card& its, const transport* way) {
   auto its_entry = std::make_unique<state::node_entry>();
   its_entry->key_digest = its.key_digest;
+  its_entry->is_of_same_build = its.build == image_->build();
   its_entry->way = way;
-  same_build_.at(its.id) = its.build == image_->build() ? 1 : 0;
   state_->nodes.publish(its.id, std::move(its_entry));
 }
 
@@ -221,28 +231,31 @@ std::string key_resolver::why_missing(node_id peer, std::uint32_t row) const {
 
 void key_resolver::prepare(am::requester& l, time_point deadline) {
   state::node_names& names = state_->names_of(l.peer());
-  if (names.keys.load(std::memory_order_acquire) == nullptr) {
-    // Without the lock: the wait inside may run handlers that come here too.
+  std::unique_lock guard(names.mutex);
+  if (!names.keys) {
+    guard.unlock();
+    // Release the lock while waiting, because the waiting thread may run handlers that take the
+    // lock, too.
     peer_rows found = rows_of_peer(l, deadline);
-    const std::lock_guard guard(names.mutex);
-    if (names.storage.empty()) {
-      for (const std::uint32_t row : found.rows) {
-        names.storage.push_back(row == 0 ? no_key : first_row_key + row);
-      }
+    std::vector<am::handler_key> keys;
+    for (const std::uint32_t row : found.rows)
+      keys.push_back(row == 0 ? no_key : first_row_key + row);
+    guard.lock();
+    if (!names.keys) {
+      const bool is_of_same_build = state_->nodes.find(l.peer())->is_of_same_build;
       names.known = std::move(found);
-      names.keys.store(names.storage.data(), std::memory_order_release);
+      names.keys.reset(peer_keys::make(keys, is_of_same_build ? image_ : nullptr));
     }
   }
-  l.is_of_same_build.store(same_build_[l.peer()] != 0, std::memory_order_relaxed);
-  // Release; partner: the acquire load in key_for().
-  l.keys.store(names.keys.load(std::memory_order_acquire), std::memory_order_release);
+  // Release, paired with the acquire load in key_for(), so that the keys are visible there.
+  l.keys.store(names.keys.get(), std::memory_order_release);
 }
 
 am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_point deadline,
                                        any_function f) {
   l.owner().require_own_process();
   if (l.keys.load(std::memory_order_acquire) == nullptr) prepare(l, deadline);
-  const am::handler_key key = l.keys.load(std::memory_order_relaxed)[e.index()];
+  const am::handler_key key = (*l.keys.load(std::memory_order_relaxed))[e.index()];
   if (key != no_key) return key;
 
   state::node_names& names = state_->names_of(l.peer());
@@ -252,7 +265,8 @@ am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_po
     if (at != names.late.end()) return at->second;
   }
   const auto what = [&] {
-    // All plain functions of a type have one entry.
+    // Name the function `f` rather than the entry, because all plain functions of one type share an
+    // entry.
     const std::string symbol = f == nullptr ? "" : image_->name_of(f);
     const std::string name =
         symbol.empty() ? demangle(e.name()) : demangle(symbol.substr(0, symbol.find('@')).c_str());
@@ -269,7 +283,8 @@ am::handler_key key_resolver::key_slow(am::requester& l, const entry& e, time_po
     const std::string why = way->missing_handler_text(what());
     if (!why.empty()) throw unknown_function(node_text(l.peer()) + why, l.peer());
   }
-  // One of us, or both, may have it from a library that was loaded later.
+  // Ask the peer by name, because this node, the peer, or both may have the callable from a library
+  // that was loaded later.
   const auto there = take<std::uint32_t>(
       *send_awaited<std::uint32_t>(l, callable_key, deadline, fn_t<&callable_here>{},
                                    e.name_for_peers(), e.signature()),
@@ -301,7 +316,7 @@ function_handle key_resolver::handle_slow(am::requester& l, any_function f, time
   l.owner().require_own_process();
   if (f == nullptr)
     throw error("a null function pointer cannot be called on " + node_text(l.peer()));
-  if (same_build_[l.peer()] != 0) {
+  if (state_->nodes.find(l.peer())->is_of_same_build) {
     const auto offset = image_->offset_of(f);
     if (offset && *offset < resolved_bit) return {static_cast<std::uint32_t>(*offset)};
   }
@@ -338,9 +353,9 @@ function_handle key_resolver::handle_slow(am::requester& l, any_function f, time
 }
 
 any_function key_resolver::resolved(std::uint32_t number) const noexcept {
-  // Acquire; partner: the release store in resolve().
-  return number < state::most_resolved ? state_->resolved[number].load(std::memory_order_acquire)
-                                       : nullptr;
+  // Acquire, paired with the release store in resolve().
+  return number < state::max_resolved ? state_->resolved[number].load(std::memory_order_acquire)
+                                      : nullptr;
 }
 
 std::uint32_t key_resolver::resolve(const std::string& symbol) {
@@ -349,7 +364,7 @@ std::uint32_t key_resolver::resolve(const std::string& symbol) {
     return at->second;
   const any_function f = image_->by_name(symbol);
   const auto number = static_cast<std::uint32_t>(state_->resolved_numbers.size() + 1);
-  if (f == nullptr || number >= state::most_resolved) return 0;
+  if (f == nullptr || number >= state::max_resolved) return 0;
   state_->resolved[number].store(f, std::memory_order_release);
   state_->resolved_numbers.emplace(symbol, number);
   return number;

@@ -17,7 +17,7 @@
 
 namespace farcall::test {
 
-// Also in entry_test.cpp.
+// Also defined in entry_test.cpp.
 static int same_name_in_two_files(int v) { return v + 2; }
 am::handler_function same_name_of_the_other_file();
 
@@ -28,15 +28,15 @@ namespace {
 int resolver_test_unnamed(int v) { return v * 5; }
 std::string joined(const std::string& a, const std::string& b) { return a + b; }
 
-/// A node that calls itself as if it were one with an equal program, or one with another.
+/// A node that calls itself, as if its peer ran an equal program, or a different one.
 class loop {
  public:
   enum class peer : bool { equal, different };
 
-  explicit loop(peer p) : engine_(key_resolver::handlers(context_)), functions_(1) {
+  explicit loop(peer p) : engine_(key_resolver::handlers(), 1, &context_), functions_(1) {
     functions_.add(card_of(p), nullptr);
     context_.functions = &functions_;
-    engine_->start_workers(0);
+    engine_->workers().start(0);
   }
 
   template <class F, class... A>
@@ -60,7 +60,7 @@ class loop {
   key_resolver& functions() { return functions_; }
   const call_context& context() { return context_; }
 
-  /// What comes back for a plain function whose handle it is.
+  /// Calls the plain function with that handle, and returns its result.
   int call_handle(std::uint32_t handle, int v) {
     using far = detail::remote_call<int (*)(int), int, int>;
     const am::handler_key key = key_resolver::key_for(lane(), far::self, context_, no_deadline);
@@ -127,7 +127,7 @@ TEST_P(key_resolvers, find_functions_fixed_at_compile_time) {
 
 TEST_P(key_resolvers, find_lambdas) {
   EXPECT_EQ(loop_.call([](int v) { return v + 1; }, 4), 5);
-  int add = 7; // not const, or it would be no capture
+  int add = 7; // Not const: a const int of constant value would not be captured.
   EXPECT_EQ(loop_.call([add](int v) { return v + add; }, 4), 11);
 }
 
@@ -150,7 +150,7 @@ TEST_P(key_resolvers, from_many_threads_at_once) {
 }
 
 TEST_P(key_resolvers, handles_that_mean_nothing) {
-  // Offsets outside the code, and numbers that were never given out.
+  // Offsets outside the code, and numbers that were never assigned.
   for (const std::uint32_t handle : {0U, 1U, 0x7fffffffU, 0x80000000U, 0x80000001U, 0x80001234U,
                                      0x8000ffffU, 0x80010000U, 0xffffffffU}) {
     EXPECT_EQ(loop_.functions().function_for({handle}), nullptr) << handle;
@@ -191,7 +191,7 @@ TEST(key_resolver_resolves, are_given_once_per_name) {
   EXPECT_THROW((void)l.call_handle((number + 5) | 0x80000000U, 4), unknown_function);
 }
 
-TEST(key_resolver_contexts, are_those_of_the_handler) {
+TEST(key_resolver_contexts, belong_to_the_handler) {
   EXPECT_EQ(current_context(), nullptr);
   loop l(loop::peer::equal);
   const auto seen = l.call([] { return reinterpret_cast<std::uintptr_t>(current_context()); });

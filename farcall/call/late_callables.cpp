@@ -10,16 +10,18 @@
 namespace farcall::late_callables {
 namespace {
 
-/// By number; null until it is given out.
+/// Code of each late callable, by number. Null as long as the number is not assigned to a callable.
 constinit std::array<std::atomic<am::handler_function>, most> code{};
 
-/// A job's handlers are fixed when it begins, so there is one for each number from the start.
+/// Handler of the callable with this number. There is a handler for each number from the start,
+/// because a job's handlers cannot change after the job has begun.
 template <std::size_t Number>
-void run(am::request_context& request, const void* context) noexcept {
-  // Acquire; partner: the release store in number_of().
+void run(am::request_context& request) noexcept {
+  // Acquire, paired with the release store in number_of(), so that everything that the loading of
+  // the library has written is visible.
   const am::handler_function f = code[Number].load(std::memory_order_acquire);
   if (f == nullptr) return request.reply_unknown();
-  f(request, context);
+  f(request);
 }
 
 struct numbers {
@@ -27,7 +29,7 @@ struct numbers {
   std::map<std::pair<std::string, std::string>, std::uint32_t> given;
 
   static numbers& instance() {
-    // Never destroyed: a job that lives in a static object may end after everything else.
+    // The object is never destroyed, because a static job may end after all other static objects.
     static auto* const all = new numbers;
     return *all;
   }
@@ -49,9 +51,9 @@ std::uint32_t number_of(const std::string& name, const std::string& signature) {
   return number;
 }
 
-std::vector<am::handler> handlers(const void* context) {
-  return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::vector<am::handler>{{&run<I>, context}...};
+std::vector<am::handler_function> handlers() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::vector<am::handler_function>{&run<I>...};
   }(std::make_index_sequence<most>{});
 }
 

@@ -6,22 +6,24 @@
 #include <string>
 #include <vector>
 
-/// Keys for callables of libraries that were loaded after the function registry was made. Peers ask
-/// for each by name. The keys follow those of the registry's rows and are the process's, the same
-/// in all of its jobs.
+/// Keys for callables of libraries that were loaded after the function registry was made. A peer
+/// asks for each key by the callable's name. The keys follow the keys of the registry's rows, and
+/// are the same in all jobs of the process.
 namespace farcall::late_callables {
 
-/// How many there can be in a process.
+/// Maximum number of such callables in a process.
 inline constexpr std::uint32_t most = 512;
 
-/// What a key before it is given out, and for ever, stands for: none.
+/// Value that stands for the number of a callable that is not available.
 inline constexpr std::uint32_t none = UINT32_MAX;
 
-/// Number of the callable with that name for peers and signature, from 0; `none` when no library
-/// that is loaded by now has brought it, or all numbers are taken. Any thread may ask.
+/// Returns the number, counted from 0, of the callable with this name_for_peers() and signature.
+/// Returns `none` if no loaded library has such a callable, or if all numbers are taken. Any thread
+/// may call it.
 [[nodiscard]] std::uint32_t number_of(const std::string& name, const std::string& signature);
 
-/// One handler for each number; one that is not given out replies that the function is unknown.
-[[nodiscard]] std::vector<am::handler> handlers(const void* context);
+/// Returns a handler for each number. A handler replies "unknown function" until its number is
+/// assigned.
+[[nodiscard]] std::vector<am::handler_function> handlers();
 
 } // namespace farcall::late_callables

@@ -7,7 +7,7 @@
 namespace farcall {
 namespace {
 
-/// What a message that does not fit its types most likely comes from.
+/// Text about the likely cause of a message that does not match its types.
 constexpr std::string_view advice =
     "; check that both programs are built from the same argument types and packers";
 
@@ -23,8 +23,8 @@ void throw_message_too_short(std::size_t wanted, std::size_t left) {
 
 namespace detail {
 
-void throw_count_too_large(std::size_t count, std::size_t least_bytes, std::size_t left) {
-  malformed("a count of " + std::to_string(count) + " elements of " + std::to_string(least_bytes) +
+void throw_count_too_large(std::size_t count, std::size_t min_bytes, std::size_t left) {
+  malformed("a count of " + std::to_string(count) + " elements of " + std::to_string(min_bytes) +
             " bytes or more, " + std::to_string(left) + " bytes left");
 }
 
@@ -53,7 +53,7 @@ void throw_out_of_range(std::string_view what, std::size_t value, std::size_t li
 
 void throw_nested_too_deep_to_pack() {
   throw error("a value nested more than " + std::to_string(max_nesting) +
-              " levels deep cannot travel; send it as a sequence, for example a std::vector of its "
+              " levels deep cannot be sent; send it as a sequence, for example a vector of its "
               "nodes");
 }
 
@@ -70,7 +70,7 @@ void throw_packed_beyond(std::size_t wanted, std::size_t capacity) {
 
 void throw_valueless_variant() {
   throw error(
-      "a std::variant without a value (valueless_by_exception) cannot travel; assign to it first");
+      "a std::variant without a value (valueless_by_exception) cannot be sent; assign to it first");
 }
 
 } // namespace detail

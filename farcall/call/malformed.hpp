@@ -5,47 +5,52 @@
 #include <cstddef>
 #include <string_view>
 
-/// The slow roads out of packing and unpacking, kept out of line so that the fast ones stay small.
+/// Error paths of packing and unpacking. They are separate functions so that the fast paths stay
+/// small.
 namespace farcall {
 
 class malformed_message;
 
-/// A message holds `left` more bytes where its types need `wanted`.
+/// Throws malformed_message, because a message has only `left` more bytes, but its types need
+/// `wanted`.
 [[noreturn, gnu::cold]] void throw_message_too_short(std::size_t wanted, std::size_t left);
 
 namespace detail {
 
-/// A container claims `count` elements of at least `least_bytes` each in `left` bytes.
-[[noreturn, gnu::cold]] void throw_count_too_large(std::size_t count, std::size_t least_bytes,
+/// Throws malformed_message, because a container claims `count` elements of at least `min_bytes`
+/// each, but only `left` bytes are left.
+[[noreturn, gnu::cold]] void throw_count_too_large(std::size_t count, std::size_t min_bytes,
                                                    std::size_t left);
 
-/// Bytes that cannot be a value: `what` says which.
+/// Throws malformed_message, because the bytes are no value of the type that `what` names.
 [[noreturn, gnu::cold]] void throw_malformed(std::string_view what);
 
-/// `bytes` of a message lie behind all that its types need.
+/// Throws malformed_message, because a message has `bytes` more bytes than its types need.
 [[noreturn, gnu::cold]] void throw_bytes_left(std::size_t bytes);
 
-/// The packer of that type has read `read` bytes of a value for which it
-/// writes `written`.
+/// Throws malformed_message, because the packer that a program has for `type` reads `read` bytes of
+/// a value for which it writes `written` bytes.
 [[noreturn, gnu::cold]] void throw_packer_differs(std::string_view type, std::size_t written,
                                                   std::size_t read);
 
-/// A malformed_message with the text of `why`, in which the packer of that type stood.
+/// Throws a malformed_message with the text of `why` and the name of the type whose packer was
+/// reading.
 [[noreturn, gnu::cold]] void throw_malformed_in(std::string_view type,
                                                 const malformed_message& why);
 
-/// A number that is none of the `limit` possible ones.
+/// Throws malformed_message, because a number is not below `limit`.
 [[noreturn, gnu::cold]] void throw_out_of_range(std::string_view what, std::size_t value,
                                                 std::size_t limit);
 
-/// Values lie deeper in one another than max_nesting; `error` when packing.
+/// Throw because values are nested deeper than max_nesting. The first function is for packing and
+/// throws error. The second is for unpacking and throws malformed_message.
 [[noreturn, gnu::cold]] void throw_nested_too_deep_to_pack();
 [[noreturn, gnu::cold]] void throw_nested_too_deep_to_unpack();
 
-/// A packer wrote more bytes on the second pass than on the first.
+/// Throws error, because a packer wrote more bytes on the second pass than on the first.
 [[noreturn, gnu::cold]] void throw_packed_beyond(std::size_t wanted, std::size_t capacity);
 
-/// A std::variant that lost its value to an exception.
+/// Throws error, because a std::variant has lost its value to an exception.
 [[noreturn, gnu::cold]] void throw_valueless_variant();
 
 } // namespace detail

@@ -13,7 +13,7 @@
 
 namespace farcall {
 
-/// A flag (one byte), then the value if there is one.
+/// Format of a packed optional value: a flag (one byte), and after it the value, if there is one.
 template <class T>
 struct packer<std::optional<T>> {
   using parts = detail::types<T>;
@@ -30,8 +30,8 @@ struct packer<std::optional<T>> {
 
 namespace detail {
 
-/// A flag (one byte), then the object if there is one. Not for polymorphic classes, which would
-/// arrive as their base.
+/// Format of a packed unique_ptr: a flag (one byte), and after it the object, if there is one.
+/// Polymorphic classes are refused, because only their base would arrive.
 template <plain_unique_owner T>
   requires(!std::is_polymorphic_v<typename T::element_type>)
 struct standard_packer<T> {
@@ -50,7 +50,7 @@ struct standard_packer<T> {
 
 } // namespace detail
 
-/// The index (two bytes), then the value.
+/// Format of a packed variant: the index (two bytes), and after it the value.
 template <class... T>
   requires(sizeof...(T) < UINT16_MAX)
 struct packer<std::variant<T...>> {

@@ -8,8 +8,9 @@
 #include <type_traits>
 #include <utility>
 
-/// What the packers of all containers share. Container format: the number of elements (8 bytes),
-/// then the elements. Elements of a bitwise type lie as they do in an array, sizeof(T) bytes each.
+/// Common parts of the packers of containers. Format of a packed container: the number of elements
+/// (8 bytes), and after it the elements. Elements of a bitwise type take sizeof(T) bytes each, like
+/// in an array.
 namespace farcall::detail {
 
 template <class T>
@@ -18,8 +19,8 @@ inline constexpr std::size_t element_alignment =
 
 inline void pack_count(writer& w, std::size_t count) { w(static_cast<std::uint64_t>(count)); }
 
-/// Elements of other than bitwise types take one byte at least, so that no count of elements can
-/// exceed the bytes that are left.
+/// Packs an element separately. The element takes at least one byte, so that a valid number of
+/// elements never exceeds the number of remaining bytes.
 template <class T>
 void pack_element(writer& w, const T& value) {
   const std::size_t before = w.size();
@@ -35,15 +36,16 @@ template <class T>
   return value;
 }
 
-/// How many elements to make space for: no more memory than there are bytes left, whatever `count`
-/// a peer claims. Space for further elements is made as they turn out to be there.
+/// Returns the number of elements for which memory is reserved at first. These elements take no
+/// more memory than bytes remain in the message, whatever `count` a peer claims. The container
+/// grows as further elements are read.
 template <class T>
 [[nodiscard]] std::size_t justified(std::size_t count, const reader& r) noexcept {
   const std::size_t most = r.remaining() / sizeof(T);
   return count < most ? count : most;
 }
 
-/// The elements of any range.
+/// Packs the elements of a range of any type.
 template <class Range>
 void pack_range(writer& w, const Range& values) {
   using value_type = std::remove_cv_t<typename Range::value_type>;
@@ -57,7 +59,7 @@ void pack_range(writer& w, const Range& values) {
   }
 }
 
-/// Reads the elements that pack_range wrote, one by one, and hands each to `add`.
+/// Reads the elements that pack_range() has written, one by one, and passes each element to `add`.
 template <class T, class Add>
 void unpack_range(reader& r, std::size_t count, Add add) {
   if constexpr (is_bitwise<T>) {
@@ -70,7 +72,7 @@ void unpack_range(reader& r, std::size_t count, Add add) {
   }
 }
 
-/// A count of elements of type T, checked against the bytes that are left.
+/// Returns the number of elements of type T, after checking it against the remaining bytes.
 template <class T>
 [[nodiscard]] std::size_t unpack_count(reader& r) {
   return r.count(is_bitwise<T> ? sizeof(T) : 1);

@@ -9,7 +9,7 @@
 
 namespace farcall::detail {
 
-/// An element as it is sent: without the const that maps put on their keys.
+/// Type in which an element of a map is sent, without the const that maps add to their keys.
 template <class T>
 struct sent_element {
   using type = T;
@@ -19,7 +19,8 @@ struct sent_element<std::pair<const Key, Value>> {
   using type = std::pair<Key, Value>;
 };
 
-/// Sets and maps of all kinds. Orders and hash functions are not sent but made anew.
+/// Packs sets and maps of all kinds. Comparisons and hash functions are not sent; the receiver
+/// default-constructs them.
 template <class Container, class... Parts>
 struct associative_packer {
   using parts = types<Parts...>;

@@ -45,14 +45,14 @@ struct point {
   bool operator==(const point&) const = default;
 };
 
-/// A user type that holds strings and, through a vector of itself, any depth of them.
+/// User type that contains strings and, through a vector of itself, any depth of them.
 struct tree {
   std::string name;
   std::vector<tree> children;
   bool operator==(const tree&) const = default;
 };
 
-/// A user type of no bytes at all.
+/// User type that packs no bytes.
 struct silent {
   std::string unused;
   bool operator==(const silent&) const { return true; }
@@ -105,15 +105,15 @@ struct farcall::packer<farcall::test::pack_property_test::silent> {
 namespace farcall::test::pack_property_test {
 namespace {
 
-/// What the tests below do with one type. Only this much depends on the type, which keeps the
-/// program quick to compile.
+/// Operations of the tests on one type. Only these depend on the type, which keeps the program
+/// quick to compile.
 struct type_case {
   std::string name;
-  /// A message that holds some value.
+  /// Makes a message with a random value.
   body (*make)(random_source&);
-  /// Reads a value, and packs it again to look at every part of it.
+  /// Reads a value, and packs it again to use every part of it.
   void (*consume)(reader&);
-  /// True when some value survives the journey between a char before it and a char behind it.
+  /// True if a random value is unchanged after packing between two chars and unpacking.
   bool (*survives)(random_source&);
 };
 
@@ -250,7 +250,7 @@ TEST_P(packing, cut_short_at_every_byte) {
   }
 }
 
-/// Reads values until the bytes end. Bytes may cause one exception only.
+/// Reads values until the bytes end. Expects at most a malformed_message.
 void consume_hostile(const type_case& type, const body& bytes) {
   auto r = bytes.read();
   try {

@@ -14,7 +14,8 @@
 
 namespace farcall {
 
-/// A bitwise T is copied in one piece, each way.
+/// Packer of a std::vector. If T is bitwise, pack() copies all elements at once. If copied_at_once
+/// is true, unpack() does so, too; otherwise it reads the elements one by one.
 template <class T, class Allocator>
 struct packer<std::vector<T, Allocator>> {
   using parts = detail::types<T>;
@@ -45,7 +46,8 @@ struct packer<std::vector<T, Allocator>> {
   }
 
  private:
-  /// Not where each element needs a look, or where the message is less aligned than the type.
+  /// True for a bitwise type T, except if each element must be checked, if T cannot be copied, or
+  /// if T needs more alignment than a message has.
   static constexpr bool copied_at_once = [] {
     if constexpr (is_bitwise<T>) {
       return std::copy_constructible<T> && alignof(T) <= body_alignment &&
@@ -55,7 +57,8 @@ struct packer<std::vector<T, Allocator>> {
   }();
 };
 
-/// Eight values to a byte, the first in the lowest bit.
+/// Packer of a vector of bool. Packs eight values to a byte, with the first value in the lowest
+/// bit.
 template <class Allocator>
 struct packer<std::vector<bool, Allocator>> {
   using parts = detail::types<>;
@@ -87,7 +90,7 @@ struct packer<std::vector<bool, Allocator>> {
   }
 };
 
-/// Arrives as a view into the message, aligned for T.
+/// Packer of a span, which arrives as a view into the message, aligned for T.
 template <class T, std::size_t Extent>
   requires(is_bitwise<T> && alignof(T) <= body_alignment)
 struct packer<std::span<const T, Extent>> {
@@ -106,14 +109,15 @@ struct packer<std::span<const T, Extent>> {
     }
     const std::byte* const elements = r.bytes(n * sizeof(T), alignof(T));
     detail::check_bits<T>(elements, n);
-    // The address of no elements need not be aligned.
+    // If the span is empty, return null rather than an address in the message, because such an
+    // address may not be aligned for T.
     const auto* const first = n == 0 ? nullptr : reinterpret_cast<const T*>(elements);
     return std::span<const T, Extent>(first, n);
   }
 };
 
-/// Arrays of bitwise types are bitwise themselves; this is for the others. No count: it is part of
-/// the type.
+/// Packs arrays whose element type is not bitwise; other arrays are bitwise themselves. The number
+/// of elements is not sent, because it is part of the type.
 template <class T, std::size_t N>
   requires(!is_bitwise<T>)
 struct packer<std::array<T, N>> {
@@ -132,7 +136,7 @@ struct packer<std::array<T, N>> {
       return values;
     } else {
       return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        // Braces: read in this order.
+        // Use braces, which guarantee that the elements are read in order.
         return std::array<T, N>{(static_cast<void>(I), r.read<T>())...};
       }(std::make_index_sequence<N>{});
     }

@@ -9,7 +9,7 @@
 
 namespace farcall {
 
-/// Arrives as a view into the message.
+/// Packer of a string view, which arrives as a view into the message.
 template <class Char, class Traits>
 struct packer<std::basic_string_view<Char, Traits>> {
   using parts = detail::types<Char>;
@@ -24,7 +24,8 @@ struct packer<std::basic_string_view<Char, Traits>> {
     static constexpr Char nothing{};
     const std::size_t n = r.count(sizeof(Char));
     const std::byte* const text = r.bytes(n * sizeof(Char), alignof(Char));
-    // Never null, for functions that take a pointer even when the length is 0.
+    // The pointer is never null, because some functions require a valid pointer even if the length
+    // is 0.
     return {n == 0 ? &nothing : reinterpret_cast<const Char*>(text), n};
   }
 };
@@ -44,7 +45,8 @@ struct packer<std::basic_string<Char, Traits, Allocator>> {
 
 namespace detail {
 
-/// In the native format, unchanged: what it names on the other node is for the program to say.
+/// Packs the path unchanged in the native format. The program decides what the path means on the
+/// other node.
 template <path_class T>
 struct standard_packer<T> {
   using parts = types<>;

@@ -57,15 +57,14 @@ struct known {
   int value;
 };
 
-/// Can leave a std::variant without a value: making it fails, and the library cannot know how to
-/// undo.
+/// Type whose throwing constructor leaves a std::variant valueless.
 struct brittle {
   brittle() = default;
   explicit brittle(int /*anything*/) { throw std::runtime_error("broke"); }
   std::string text;
 };
 
-/// Writes more on the second pass than on the first.
+/// Packs more bytes on the second pass than on the first.
 struct fickle {
   mutable int passes = 0;
   std::string text;
@@ -136,7 +135,7 @@ TEST(writer, counts_what_it_would_write) {
   EXPECT_EQ(packed_size(std::tuple<>{}, std::monostate{}, nullptr), 0U);
 }
 
-TEST(writer, no_bytes_need_no_padding) {
+TEST(writer, omits_padding_before_zero_bytes) {
   auto w = writer::counting();
   w('a');
   w.bytes(nullptr, 0, 16);
@@ -198,7 +197,7 @@ TEST(reader, is_not_misled_by_huge_lengths) {
   }
 }
 
-TEST(reader, an_empty_message_has_no_values_but_those_without_bytes) {
+TEST(reader, reads_only_empty_values_from_an_empty_message) {
   reader r(nullptr, 0);
   EXPECT_THROW(static_cast<void>(r.read<char>()), malformed_message);
   EXPECT_THROW(static_cast<void>(r.read<std::string>()), malformed_message);
@@ -262,7 +261,7 @@ TEST(views, are_aligned_for_their_elements) {
   }
 }
 
-TEST(views, of_nothing_are_empty_and_text_is_never_null) {
+TEST(views, without_elements_are_empty_and_text_is_never_null) {
   const body bytes =
       packed('a', std::string_view(), std::span<const double>(), std::wstring_view());
   auto r = bytes.read();
@@ -274,7 +273,7 @@ TEST(views, of_nothing_are_empty_and_text_is_never_null) {
   EXPECT_NE(r.read<std::wstring_view>().data(), nullptr);
 }
 
-TEST(views, of_fixed_extent_need_that_many_elements) {
+TEST(views, with_fixed_extent_need_that_many_elements) {
   const std::array<int, 3> numbers{1, 2, 3};
   const body three = packed(std::span(numbers));
   EXPECT_EQ((three.read().read<std::span<const int, 3>>()[2]), 3);
@@ -317,7 +316,7 @@ TEST(counts, are_checked_before_memory_is_asked_for) {
   expect_count_is_checked<std::unordered_map<int, int>>("unordered_map");
 }
 
-/// Adds up what a container asks for.
+/// Counts the bytes that a container allocates.
 template <class T>
 struct counting_allocator {
   using value_type = T;
@@ -336,7 +335,7 @@ struct counting_allocator {
 };
 
 TEST(counts, claim_no_more_memory_than_there_are_bytes) {
-  // 1000 strings are claimed and their bytes are there to count, but the first string is too long.
+  // 1000 strings are claimed, and that many bytes exist, but the first string is too long.
   body bytes(1008);
   std::memset(bytes.data(), 0xff, bytes.size());
   const std::uint64_t claimed = 1000;
@@ -348,14 +347,14 @@ TEST(counts, claim_no_more_memory_than_there_are_bytes) {
   EXPECT_GT(counting_allocator<std::string>::bytes, 900U);
 }
 
-TEST(containers, of_values_without_bytes_take_a_byte_for_each) {
+TEST(containers, pack_empty_values_in_a_byte_each) {
   EXPECT_EQ(packed_size(std::vector<std::tuple<>>(5)), 13U);
   EXPECT_EQ(packed_size(std::vector<silent>(5)), 13U);
   EXPECT_EQ(packed_size(std::vector<std::monostate>(5)), 13U);
   EXPECT_EQ(packed(std::vector<silent>(5)).read().read<std::vector<silent>>().size(), 5U);
 }
 
-TEST(containers, of_doubles_are_one_block) {
+TEST(containers, pack_doubles_as_one_block) {
   const std::vector<double> numbers{1, 2, 3};
   const body bytes = packed(numbers);
   std::vector<double> copies(3);
@@ -422,7 +421,7 @@ TEST(choices, refuse_flags_and_indices_that_do_not_exist) {
   }
 }
 
-TEST(user_types, travel_by_their_packer_alone_and_in_containers) {
+TEST(user_types, use_their_packer_alone_and_in_containers) {
   const person ada{"Ada", {1, 2, 3}};
   EXPECT_EQ(packed(ada).read().read<person>(), ada);
   const std::map<int, std::optional<person>> people{{1, ada}, {2, std::nullopt}};
@@ -446,14 +445,14 @@ TEST(user_types, may_refer_into_the_message) {
 }
 
 TEST(nesting, is_bounded_on_the_way_out) {
-  // Two levels for each: the pointer and the link.
+  // Two levels per element: the pointer and the link.
   const auto longest = packed(chain(max_nesting / 2 - 1));
   EXPECT_NE(longest.read().read<std::unique_ptr<link>>(), nullptr);
   EXPECT_THROW(static_cast<void>(packed_size(chain(max_nesting))), error);
 }
 
 TEST(nesting, is_bounded_on_the_way_in) {
-  // A flag, and a link of value 0, for as long as you like.
+  // A flag and a link of value 0, repeated to the end.
   body bytes(1 << 20);
   for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8) {
     const std::array<std::uint8_t, 8> link_and_flag{1, 0, 0, 0, 0, 0, 0, 0};

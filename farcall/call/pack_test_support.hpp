@@ -24,11 +24,11 @@
 #include <variant>
 #include <vector>
 
-/// What the tests of packing share: message bodies, random values, comparison.
+/// Support for tests of packing: message bodies, random values, comparison.
 namespace farcall::test {
 
-/// A message body: bytes aligned as in a message, in a block of exactly that many bytes, so that
-/// AddressSanitizer sees every read past the end.
+/// A message body: bytes aligned as in a message, in a block of exactly that size, so that
+/// AddressSanitizer detects every read past the end.
 class body {
  public:
   explicit body(std::size_t size)
@@ -57,7 +57,7 @@ class body {
   std::size_t size_;
 };
 
-/// The values, packed in the two passes of a call.
+/// Packs the values in the two passes of a call.
 template <class... T>
 [[nodiscard]] body packed(const T&... values) {
   body result(packed_size(values...));
@@ -72,7 +72,7 @@ using random_source = std::mt19937_64;
   return static_cast<std::size_t>(random() % limit);
 }
 
-/// Some value of type T. Views refer to values that live as long as the program.
+/// Makes a random value of type T. Views refer to values that live as long as the program.
 template <class T>
 struct some {
   static_assert(std::is_trivially_copyable_v<T>, "write a `some` for this type");
@@ -96,7 +96,8 @@ template <class T>
   return some<std::remove_cv_t<T>>::value(random);
 }
 
-/// Any container with insert(): mostly short, at times empty, at times longer than a line.
+/// Makes a container with insert(): mostly short, at times empty, at times longer than a cache
+/// line.
 template <class Container>
 [[nodiscard]] Container some_container(random_source& random) {
   using element = typename detail::sent_element<typename Container::value_type>::type;
@@ -123,7 +124,7 @@ struct some<std::array<T, N>> {
   }
 };
 
-/// Keeps what a view refers to.
+/// Keeps the value to which a view refers.
 template <class T>
 [[nodiscard]] const T& kept(T value) {
   static std::vector<std::unique_ptr<const T>> all;
@@ -224,7 +225,8 @@ struct some<std::bitset<N>> {
   static std::bitset<N> value(random_source& random) { return {random()}; }
 };
 
-/// Equal in value: looks through unique_ptr and span, which compare addresses or not at all.
+/// True if the values are equal, also behind unique_ptr and span, whose == compares addresses or
+/// does not exist.
 template <class T>
 [[nodiscard]] bool same(const T& a, const T& b) {
   if constexpr (requires { a.index(); }) {

@@ -9,7 +9,7 @@
 
 namespace farcall {
 
-/// Member by member: libraries lay pairs and tuples out differently.
+/// Packs each member separately, because libraries lay out pairs and tuples differently.
 template <class First, class Second>
 struct packer<std::pair<First, Second>> {
   using parts = detail::types<First, Second>;
@@ -18,7 +18,7 @@ struct packer<std::pair<First, Second>> {
     w(value.first, value.second);
   }
   static std::pair<First, Second> unpack(reader& r) {
-    // Braces: read in this order.
+    // Use braces, which guarantee that the members are read in order.
     return std::pair<First, Second>{r.read<std::remove_cv_t<First>>(),
                                     r.read<std::remove_cv_t<Second>>()};
   }

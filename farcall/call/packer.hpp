@@ -13,8 +13,8 @@ class reader;
 
 namespace detail {
 
-/// Packers of the standard's types that are recognised by their shape (standard_types.hpp). Not
-/// specialisations of packer, so that programs may add constrained ones of their own.
+/// Packers of the standard types that are recognised by their shape (standard_types.hpp). They are
+/// no specialisations of packer, so that programs may add constrained specialisations of their own.
 template <class T>
 struct standard_packer {
   using no_packer = void;
@@ -22,11 +22,12 @@ struct standard_packer {
 
 } // namespace detail
 
-/// How values of type T become bytes and values again: the customisation point of farcall.
+/// Packs values of type T into bytes, and unpacks them. Programs specialise it to make their types
+/// packable.
 ///
-/// Not needed for trivially copyable types, which are sent by memcpy, nor for the standard types
-/// listed in pack.hpp. For any other type, specialise it beside the type, before the first call
-/// that uses it:
+/// Trivially copyable types, which are sent by memcpy, and the standard types listed in pack.hpp
+/// need no specialisation. For any other type, specialise packer next to the type, before the first
+/// call that uses the type:
 ///
 ///     template <>
 ///     struct farcall::packer<person> {
@@ -37,45 +38,51 @@ struct standard_packer {
 ///       }
 ///     };
 ///
-/// pack() runs twice, once to count the bytes, and must write the same bytes both times. unpack()
-/// reads the same types in the same order; reading past the end throws malformed_message, and so
-/// does a call whose message is not read to its end. When a message turns out to be malformed it is
-/// read a second time, and what was read is counted with pack(), to find the packer at fault.
-/// These functions, and the destructor of a result, run while a lane is held: they must not call
-/// farcall, nor wait for anything.
-/// A type whose values refer into the bytes that they were read from (as string_view does) adds
-/// `static constexpr bool has_views = true;`, so that the bytes outlive the call.
+/// pack() runs twice and must write the same bytes both times. The first time, its bytes are only
+/// counted. unpack() must read the same types in the same order. If unpack() reads past the end, or
+/// leaves bytes of the message unread, the call throws malformed_message. The message is then read
+/// a second time, to find the packer at fault. In this pass, the number of bytes that each unpack()
+/// reads is compared with the number that pack() writes for the value.
 ///
-/// Of the members of a trivially copyable type only pointers are looked for, and only in aggregates
-/// (may_hold_pointers): one in another class, or in what a lambda captures, arrives as the sender's
-/// number, and a bool, enum or std::variant in it is whatever the peer sent. Give such a type a
-/// packer when that matters.
+/// pack(), unpack() and the destructor of a result run while a lane is held, so they must neither
+/// call farcall nor wait.
+///
+/// Values of a type may refer into the bytes from which they were read, like a string_view. The
+/// packer of such a type must have `static constexpr bool has_views = true;`, so that the bytes
+/// outlive the call.
+///
+/// Pointers are detected only among the members of trivially copyable aggregates
+/// (may_hold_pointers). In another class, or in a lambda's captures, a pointer arrives as the
+/// sender's address. Also, a bool, enum or std::variant in a trivially copyable type has whatever
+/// value the peer has sent. Specialise packer for such a type if that matters.
 template <class T>
 struct packer : detail::standard_packer<T> {};
 
-/// Whether a bitwise class has the same bytes wherever its size and alignment are the same. Between
-/// programs of different standard libraries, calls with other classes are refused, because members
-/// such as std::variant differ; between processors, calls with classes aligned to 16 and more,
-/// which may hold a long double. Specialise it as true for a class of yours that holds neither.
+/// True if a bitwise class has the same bytes on all nodes that agree on its size and alignment.
+/// Other classes are refused in calls between programs with different standard libraries, because
+/// members such as std::variant differ. Classes aligned to 16 and more, which may hold a long
+/// double, are refused between different processors. Specialise this variable as true for a class
+/// of yours that holds neither.
 template <class T>
 inline constexpr bool has_fixed_layout = !std::is_class_v<T> && !std::is_union_v<T>;
 
-/// Whether an aggregate that is trivially copyable travels with the pointers among its members,
-/// which arrive as the sender's numbers. Else it does not travel. Specialise it as true for one
-/// whose pointers the other node does not follow, but hands back or sets anew.
+/// True if a trivially copyable aggregate may be sent although it has pointers among its members.
+/// The pointers arrive as the sender's addresses. Specialise this variable as true for an aggregate
+/// whose pointers the other node does not follow, but only returns or overwrites.
 template <class T>
 inline constexpr bool may_hold_pointers = false;
 
-/// How deep values may nest inside one another (trees, lists by unique_ptr), on both sides, so that
-/// bytes from a peer cannot exhaust the stack of the reader.
+/// Maximum nesting of values (trees, lists by unique_ptr) on both sides. The limit keeps bytes from
+/// a peer from exhausting the reader's stack.
 inline constexpr std::size_t max_nesting = 1000;
 
-/// Alignment that every message body has, and the most that anything in it can be aligned to.
+/// Alignment of every message body, and the largest alignment of a value in it.
 inline constexpr std::size_t body_alignment = 16;
 
 namespace detail {
 
-/// Handles of values that lie elsewhere name the type of these, which both sides must see alike.
+/// Type of the elements to which a handle to remote values refers. Both sides must define this type
+/// alike.
 template <class T>
 struct refers_to {};
 
@@ -85,11 +92,12 @@ struct types {};
 template <class T>
 inline constexpr bool has_packer = !requires { typename packer<T>::no_packer; };
 
-/// Packers of std containers and the like name the types that they are made of.
+/// True if T has a packer of a standard container or similar type. Such a packer has a member
+/// `parts`, which lists the types of T's parts.
 template <class T>
 concept made_of_parts = requires { typename packer<T>::parts; };
 
-/// A packer of the program's, or of a class of the library's.
+/// True for a packer that belongs to the program, or to a class of the library.
 template <class T>
 inline constexpr bool has_own_packer = has_packer<T> && !made_of_parts<T>;
 
@@ -101,7 +109,7 @@ consteval bool any_holds_own_packers(types<T...>) {
   return (holds_own_packers<std::remove_cv_t<T>>() || ...);
 }
 
-/// It, or what it is made of, has one.
+/// True if T, or a part of it, has a packer that is not the library's for standard types.
 template <class T>
 consteval bool holds_own_packers() {
   if constexpr (!std::is_object_v<T> || !has_packer<T>) {
@@ -119,7 +127,7 @@ concept well_formed_packer = requires(writer& w, reader& r, const T& value) {
   { packer<T>::unpack(r) } -> std::same_as<T>;
 };
 
-/// A trivially copyable aggregate with a pointer among its members.
+/// True for a trivially copyable aggregate that has a pointer among its members.
 template <class T>
 consteval bool is_aggregate_of_pointers() {
   if constexpr (std::is_aggregate_v<T> && !std::is_array_v<T> && std::is_trivially_copyable_v<T> &&
@@ -184,32 +192,32 @@ consteval bool refers_to_bytes() {
 
 } // namespace detail
 
-/// True for types that are sent by plain memcpy: trivially copyable, no packer of their own, and
-/// not known to hold an address. `const T` counts as T here and below.
+/// True for types that are sent by plain memcpy. Such a type is trivially copyable, has no packer,
+/// and is not known to hold an address. `const T` counts as T for this and the following traits.
 template <class T>
 inline constexpr bool is_bitwise = detail::bitwise<std::remove_cv_t<T>>();
 
-/// True for types whose values can be sent to another node. References and void cannot.
+/// True for types whose values can be sent to another node. False for references and void.
 template <class T>
 inline constexpr bool is_packable_v = detail::packs<std::remove_cv_t<T>>();
 
-/// Types whose values can be sent to another node.
+/// Concept of types whose values can be sent to another node.
 template <class T>
 concept packable = is_packable_v<T>;
 
 /// True for types that refer into the message after unpacking (string_view, span, containers of
-/// these): whoever unpacks one keeps the bytes as long as the value.
+/// these). The code that unpacks such a value must keep the message for as long as the value.
 template <class T>
 inline constexpr bool has_views = detail::refers_to_bytes<std::remove_cv_t<T>>();
 
-/// Bytes that a bitwise T takes in a message. Nothing for empty classes, such as captureless
+/// Number of bytes that a bitwise T takes in a message; 0 for empty classes, such as captureless
 /// lambdas.
 template <class T>
   requires is_bitwise<T>
 inline constexpr std::size_t packed_bytes =
     std::is_empty_v<T> || std::is_null_pointer_v<T> ? 0 : sizeof(T);
 
-/// Alignment of a bitwise T in a message, relative to its beginning.
+/// Alignment of a bitwise T in a message, relative to the beginning of the message.
 template <class T>
   requires is_bitwise<T>
 inline constexpr std::size_t packed_alignment = packed_bytes<T> == 0          ? 1

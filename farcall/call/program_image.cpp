@@ -17,7 +17,7 @@
 namespace farcall {
 namespace {
 
-/// Between the symbol of a static function and its file's name.
+/// Character between the symbol of a static function and the name of the function's file.
 constexpr char source_mark = '@';
 
 constexpr const char* own_file = "/proc/self/exe";
@@ -39,7 +39,7 @@ std::string build_id_in(const dl_phdr_info& image, const ElfW(Phdr) & segment) {
 }
 
 std::string file_identity() {
-  // Opened: a stat by that name tells of the emulator where one runs us.
+  // Use fstat on the opened file, because under an emulator stat would describe the emulator.
   const unique_fd file(::open(own_file, O_RDONLY | O_CLOEXEC));
   struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0) return "unknown";
@@ -48,8 +48,9 @@ std::string file_identity() {
          std::to_string(status.st_mtim.tv_nsec);
 }
 
-/// Checked access to the bytes of an ELF file; empty when it cannot be read. Mapped, because it may
-/// be large and little of it is read. The file of a running program cannot shrink.
+/// Checked access to the bytes of an ELF file; empty if the file cannot be read. The file is
+/// mapped, because it may be large and little of it is read. A mapping is safe because the file of
+/// a running program cannot shrink.
 class elf_file {
  public:
   explicit elf_file(const char* path) {
@@ -85,7 +86,7 @@ class elf_file {
 } // namespace
 
 const program_image& program_image::instance() {
-  // Never destroyed: destructors of static objects may call.
+  // The object is never destroyed, because destructors of static objects may make calls.
   static const auto* const image = new program_image;
   return *image;
 }
@@ -103,7 +104,7 @@ program_image::program_image() {
             image.build_ = build_id_in(*info, segment);
           }
         }
-        return 1; // the first one is the program; libraries follow
+        return 1; // stop after the first image, which is the program
       },
       this);
   if (!code_.empty() && code_.front().begin < near) {
@@ -114,12 +115,14 @@ program_image::program_image() {
 }
 
 struct program_image::symbols {
-  std::unordered_map<std::uint64_t, std::string> names;   ///< by offset
-  std::unordered_map<std::string, std::uint64_t> offsets; ///< without those that exist twice
+  std::unordered_map<std::uint64_t, std::string> names; ///< by offset
+  /// Offsets of symbols by name, without names that exist twice.
+  std::unordered_map<std::string, std::uint64_t> offsets;
 };
 
 const program_image::symbols& program_image::table() const {
-  // There is one program. Never destroyed: a job may end after static objects have gone.
+  // The object exists once, because a process has one program. It is never destroyed, because a job
+  // may end after static objects.
   static const auto* const all = new symbols(read_symbols());
   return *all;
 }
@@ -144,15 +147,15 @@ program_image::symbols program_image::read_symbols() const {
     for (std::uint64_t at = 0; at + sizeof(ElfW(Sym)) <= table.sh_size; at += sizeof(ElfW(Sym))) {
       ElfW(Sym) symbol;
       if (!file.read(table.sh_offset + at, symbol)) break;
-      // Kind and binding are in the same bits for 32 and 64 bit files. A file's name stands in
-      // front of its local symbols.
+      // Files of 32 and of 64 bits use the same bits for type and binding of a symbol. The symbol
+      // of a source file precedes the file's local symbols.
       if (ELF64_ST_TYPE(symbol.st_info) == STT_FILE) {
         source = file.text(strings.sh_offset + symbol.st_name);
         source.erase(0, source.rfind('/') + 1);
       }
       if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
       std::string name = file.text(strings.sh_offset + symbol.st_name);
-      // A static function is only itself in its own file.
+      // Identify a static function by its name and its file.
       if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) name += source_mark + source;
       all.names.emplace(symbol.st_value, name);
       const auto [known, is_new] = all.offsets.emplace(name, symbol.st_value);
@@ -198,7 +201,7 @@ any_function program_image::by_name(const std::string& name) const {
   if (at != table().offsets.end()) return at_offset(at->second);
   void* const found = ::dlsym(RTLD_DEFAULT, name.c_str());
   if (found == nullptr) return nullptr;
-  // Peers may name anything; a variable must not be called.
+  // Check that the symbol is a function, because peers may name any symbol.
   Dl_info info{};
   void* symbol = nullptr;
   if (::dladdr1(found, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr) return nullptr;

@@ -50,7 +50,7 @@ TEST(program_images, offsets_lead_back) {
             *image().offset_of(any(&image_test_static)));
 }
 
-TEST(program_images, no_code_outside) {
+TEST(program_images, reject_offsets_outside_the_code) {
   EXPECT_EQ(image().at_offset(0), nullptr) << "the file's header";
   EXPECT_EQ(image().at_offset(UINT64_MAX), nullptr);
   EXPECT_EQ(image().at_offset(std::uint64_t{1} << 40), nullptr);

@@ -19,8 +19,8 @@
 namespace farcall {
 namespace detail {
 
-/// Where a value ends that begins at `before` in a message; `otherwise` when its packer does not
-/// say.
+/// Returns the position after a value that begins at `before` in a message. Returns `otherwise` if
+/// the value's packer throws.
 template <class T>
 [[nodiscard]] std::size_t packed_end(std::size_t before, const T& value, std::size_t otherwise) {
   try {
@@ -35,23 +35,23 @@ template <class T>
 
 } // namespace detail
 
-/// Unpacks the values that a writer packed. The bytes come from another node and are taken to be
-/// hostile: whatever they are, reading gives values or throws malformed_message, and allocates no
-/// more than the bytes that are there can justify. The bytes are the caller's, aligned to
-/// body_alignment, and must outlive values of types that have views. Used by one thread at a time.
+/// Unpacks the values that a writer packed. The bytes come from another node and are untrusted. For
+/// any bytes, reading returns values or throws malformed_message, and allocates no more memory than
+/// the remaining bytes justify. The caller owns the bytes, which must be aligned to body_alignment,
+/// and must keep them as long as values with views. Used by one thread at a time.
 class reader {
  public:
-  /// Reads `bytes` bytes from `from`, which is aligned to body_alignment.
+  /// Makes a reader of `bytes` bytes at `from`, which must be aligned to body_alignment.
   reader(const std::byte* from, std::size_t bytes) noexcept : from_(from), size_(bytes) {
     assert(reinterpret_cast<std::uintptr_t>(from) % body_alignment == 0);
   }
 
-  /// The next value. Throws malformed_message when the bytes left hold none.
+  /// Returns the next value. Throws malformed_message if the remaining bytes contain none.
   template <class T>
   [[nodiscard]] T read() {
     if constexpr (!packable<T>) {
       require_packable<T>();
-      std::terminate(); // for the compiler, which would miss a return
+      std::terminate(); // so that the compiler does not complain about a missing return
     } else if constexpr (is_bitwise<T>) {
       return load_bitwise<T>(bytes(packed_bytes<T>, packed_alignment<T>));
     } else {
@@ -65,9 +65,9 @@ class reader {
     }
   }
 
-  /// The next `n` bytes, behind the zero bytes up to a multiple of `alignment`: the counterpart of
-  /// writer::bytes. The address is aligned accordingly unless `n` is 0. Throws malformed_message
-  /// when there are fewer.
+  /// Returns the next `n` bytes, after padding to a multiple of `alignment`. It is the counterpart
+  /// of writer::bytes(). The address has this alignment unless `n` is 0. Throws malformed_message
+  /// if fewer bytes are left.
   [[nodiscard]] const std::byte* bytes(std::size_t n, std::size_t alignment = 1) {
     assert(is_power_of_two(alignment) && alignment <= body_alignment);
     if (n == 0) return from_ + position_;
@@ -78,30 +78,32 @@ class reader {
     return begin;
   }
 
-  /// The next value of an unsigned integer type, fetched once: for counts and the like, which a
-  /// packer checks before it relies on them, from memory that a peer may still write to. Throws
-  /// malformed_message when too few bytes are left.
+  /// Returns the next unsigned integer, which is read only once from the memory, because a peer may
+  /// still write to it. For counts and similar numbers, which a packer checks before it uses them.
+  /// Throws malformed_message if too few bytes are left.
   template <class Integer>
   [[nodiscard]] Integer number() {
     return detail::load_once<Integer>(bytes(sizeof(Integer), sizeof(Integer)));
   }
 
-  /// The number of elements that follow. Throws unless each can have `least_bytes` (not 0) of the
-  /// bytes left, so that a container may be sized by it.
-  [[nodiscard]] std::size_t count(std::size_t least_bytes = 1) {
+  /// Reads and returns the number of elements that follow. Throws malformed_message if the
+  /// remaining bytes are too few for that many elements of at least `min_bytes` bytes each (not 0).
+  /// The number may therefore determine the size of a container.
+  [[nodiscard]] std::size_t count(std::size_t min_bytes = 1) {
     const std::size_t n = number<std::uint64_t>();
-    if (n > remaining() / least_bytes) detail::throw_count_too_large(n, least_bytes, remaining());
+    if (n > remaining() / min_bytes) detail::throw_count_too_large(n, min_bytes, remaining());
     return n;
   }
 
-  /// For the library itself: from here on it compares what packers read with what they write, and
-  /// says which one was at work when the bytes turn out to be malformed.
+  /// For the library itself. From now on, checks after each unpack() of a packer that it has read
+  /// as many bytes as pack() writes for the value. If the bytes are malformed, the error names the
+  /// packer that was reading.
   void check_packers() noexcept { is_checking_ = true; }
 
-  /// Bytes not read yet.
+  /// Returns the number of bytes that were not read yet.
   [[nodiscard]] std::size_t remaining() const noexcept { return size_ - position_; }
 
-  /// Bytes read so far.
+  /// Returns the number of bytes read so far.
   [[nodiscard]] std::size_t position() const noexcept { return position_; }
 
  private:
@@ -132,7 +134,7 @@ class reader {
       }
       return value;
     } catch (const malformed_message& why) {
-      // The innermost is the one to name.
+      // Name only the innermost packer in the error.
       if (!std::exchange(is_checking_, false)) throw;
       detail::throw_malformed_in(detail::source_name<T>(), why);
     }
@@ -152,8 +154,8 @@ inline void require_end(const reader& r) {
     throw_bytes_left(r.remaining());
 }
 
-/// Reads a message again that is malformed, or has bytes left, to name the packer at fault; returns
-/// when it finds none.
+/// Reads a malformed message again, and throws an error that names the packer at fault. Returns if
+/// no packer is at fault.
 template <class... T>
 [[gnu::noinline, gnu::cold]] void check_packers_of(const std::byte* from, std::size_t bytes) {
   reader r(from, bytes);
@@ -161,8 +163,8 @@ template <class... T>
   (static_cast<void>(r.read<T>()), ...);
 }
 
-/// What `read` makes of a message of values of types T... Throws malformed_message, which names the
-/// packer at fault if that can be told.
+/// Returns the result of `read` for a message with values of the types T.... Throws
+/// malformed_message, which names the packer at fault if possible.
 template <class... T, class Read>
 [[nodiscard]] auto read_message(const std::byte* from, std::size_t bytes, const Read& read) {
   if constexpr ((holds_own_packers<T>() || ...)) {

@@ -18,15 +18,15 @@ struct registered<F, signature<R, P...>> {
 
 } // namespace detail
 
-/// Lets peers call callables that this program never calls itself, as a target does whose sources
-/// are not its host's. The call may stand anywhere in the program; it does nothing when it runs.
-/// `F`: types of functors or of fc::fn that take what they take, whoever calls them.
+/// Lets peers call callables that this program never calls itself. Needed for targets that are
+/// built from other sources than their host. The call may be anywhere in the program; it has no
+/// effect when it runs. `F` are types of functors with one call operator, or of fc::fn.
 template <class... F>
 void register_callables() noexcept {
   static_assert((detail::has_fixed_signature<F> && ...),
                 "farcall: register_callables() takes functors with one call operator, and "
                 "decltype(fc::fn<f>)");
-  // Used, the entry is in the function registry before main().
+  // This use of the entry (odr-use) puts the entry into the function registry before main().
   const auto use = [](const entry& /*of the callable*/) noexcept {};
   (use(detail::registered<F, typename detail::signature_of<F>::type>::far::self), ...);
 }

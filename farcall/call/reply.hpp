@@ -11,32 +11,34 @@
 
 namespace farcall {
 
-/// The reply to a call, in the hand of its handler: a handler that takes a `fc::reply<T>` as its
-/// first parameter, and returns void, is called like one that returns a T, and gives the T when it
-/// has one, before or after it has returned. Meanwhile it takes no thread and no stack.
+/// The reply to a call, which the call's handler gives. A handler that takes a `fc::reply<T>` as
+/// its first parameter and returns void is called like a function that returns a T. The handler
+/// gives the T when the value is available, before or after the handler has returned. Until then
+/// the call takes no thread and no stack.
 ///
 ///     void after_lunch(fc::reply<int> r, int x) {
 ///       lunch.then([r = std::move(r), x]() mutable { r.set_value(x + 1); });
 ///     }
 ///     int y = fc::sync(node, after_lunch, 1);
 ///
-/// Move-only. Any thread may give it, one does. When it goes without having been given, the call
-/// ends with an error; a target ends only when all are given. When the lane of the call, or the
-/// job, has ended, giving it does nothing. As UPC++'s and Thallium's deferred responses.
+/// Move-only. Any single thread may give the reply. If the object is destroyed before the reply was
+/// given, the call ends with an error. A target ends only when all replies were given. If the lane
+/// of the call, or the job, has ended, giving the reply has no effect. Like the deferred responses
+/// of UPC++ and Thallium.
 template <class T>
 class reply {
  public:
-  /// For the library itself: what sends it.
+  /// For the library itself: makes the reply to a request.
   explicit reply(am::deferred_reply to) noexcept
       : to_(std::move(to)), context_(current_context()) {}
 
-  /// False once it was given.
+  /// True until the reply was given.
   [[nodiscard]] bool is_pending() const noexcept { return to_.is_pending(); }
-  /// False for a posted call: nobody waits for the value.
+  /// False for a posted call, because its caller does not wait for the reply.
   [[nodiscard]] bool is_wanted() const noexcept { return to_.wants_reply(); }
 
-  /// Gives the result; what packing it throws goes to the caller. Does not block. Throws error when
-  /// it was given before.
+  /// Gives the result to the caller. If packing the result throws, the caller gets the exception.
+  /// Does not block. Throws error if the reply was given before.
   template <class V = T>
     requires(!std::is_void_v<T> && std::is_convertible_v<const V&, const T&>)
   void set_value(const V& value) {
@@ -44,14 +46,14 @@ class reply {
       detail::send_reply<T>(request, static_cast<const T&>(value));
     });
   }
-  /// Ends a call without a result. Throws as above.
+  /// Ends a call that has no result. Throws error if the reply was given before.
   void set_value()
     requires(std::is_void_v<T>)
   {
     give([](am::request_context& request) { detail::run_and_reply<void>(request, [] {}); });
   }
-  /// Ends the call with what `why`, not null, holds, as if the handler had thrown it. Throws as
-  /// above.
+  /// Ends the call with the exception in `why`, which must not be null, as if the handler had
+  /// thrown it. Throws error if the reply was given before.
   void set_exception(const std::exception_ptr& why) {
     give([&](am::request_context& /*request*/) { std::rethrow_exception(why); });
   }

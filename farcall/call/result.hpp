@@ -9,13 +9,13 @@
 
 namespace farcall::detail {
 
-/// Results that fit lie in the pending call; others on the heap, and the pending call points to
-/// them.
+/// True if a result of type R is stored in the pending call itself. A larger result is stored on
+/// the heap, and the pending call holds a pointer to it.
 template <class R>
 inline constexpr bool fits_call = sizeof(R) <= am::call_storage && alignof(R) <= 16;
 
-/// Bytes to skip in front of a reply made by a writer, which needs alignment to 16: replies start 8
-/// bytes into a record, rendezvous replies at the start of a block.
+/// Padding before a packed reply, in bytes. It is needed because the result must be aligned to 16,
+/// but replies start 8 bytes into a record. Rendezvous replies start at the beginning of a block.
 inline constexpr std::size_t short_reply_gap = 8;
 [[nodiscard]] inline std::size_t reply_gap(const std::byte* data) noexcept {
   return reinterpret_cast<std::uintptr_t>(data) % 16;
@@ -47,7 +47,7 @@ template <class R>
   } else {
     const std::size_t gap = reply_gap(what.data);
     if (what.bytes < gap) throw_message_too_short(gap, what.bytes);
-    // Values may ask for their job, as node handles do.
+    // Set the context, because unpacked values such as node handles may look up their job.
     const context_scope scope(context);
     return read_message<R>(what.data + gap, what.bytes - gap, [](reader r) {
       if constexpr (std::is_move_constructible_v<R>) {
@@ -61,14 +61,13 @@ template <class R>
   }
 }
 
-/// An am::reply_reader for results of type R.
+/// Function of type am::reply_reader that reads results of type R.
 template <class R>
 void read_reply(am::pending_call& slot, am::reply_action action, am::reply_view what) {
   if constexpr (!std::is_void_v<R>) {
     if (action == am::reply_action::destroy) return destroy_result<R>(slot);
     const call_context* context = nullptr;
-    if constexpr (!is_bitwise<R>)
-      context = static_cast<const call_context*>(slot.owner()->context());
+    if constexpr (!is_bitwise<R>) context = slot.owner()->context();
     if constexpr (fits_call<R>) {
       new (slot.storage()) R(unpack_reply<R>(what, context));
     } else {

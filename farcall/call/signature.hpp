@@ -13,7 +13,7 @@
 namespace farcall {
 namespace detail {
 
-/// Mangled name of a type.
+/// Returns the mangled name of a type.
 template <class T>
 [[nodiscard]] const char* type_name() noexcept {
 #ifdef __GXX_RTTI
@@ -24,14 +24,17 @@ template <class T>
 #endif
 }
 
-/// Standard libraries put other things into classes of one name, as into std::variant.
+/// Text that marks the standard library, because libraries lay out classes of the same name
+/// differently.
 #ifdef _LIBCPP_VERSION
 inline constexpr std::string_view library_mark = "(libc++)";
 #else
 inline constexpr std::string_view library_mark;
 #endif
 
-/// What holds values of one type and nothing else is as fixed as that type.
+/// The type of which the values of T consist if there is only one such type, else T itself. For
+/// example, a std::array of double consists of double. If the layout of that type is fixed, the
+/// layout of T is fixed, too.
 template <class T>
 struct only_holds : std::type_identity<T> {};
 template <complex_number T>
@@ -39,8 +42,9 @@ struct only_holds<T> : only_holds<typename T::value_type> {};
 template <class T, std::size_t N>
 struct only_holds<std::array<T, N>> : only_holds<T> {};
 
-/// Formats of long double differ between machines that agree on its size. Members cannot be looked
-/// at, but whoever has such a member is aligned as it is.
+/// True if T may contain a long double, whose format differs between machines that agree on its
+/// size. The members of a class cannot be examined. A class counts if it is aligned at least like a
+/// long double, because it is aligned at least like each of its members.
 template <class T>
 inline constexpr bool may_hold_long_double =
     std::is_same_v<T, long double> || (!has_fixed_layout<T> && alignof(T) >= alignof(long double));
@@ -87,7 +91,8 @@ template <class Result, class... Arguments>
 struct signature_writer<Result(Arguments...)> {
   static std::string text() {
     const std::string_view name = type_name<Result(Arguments...)>();
-    // The mark of a type of one source file, which not every library takes away.
+    // Remove the '*' that marks a type of a single source file, because only some libraries keep it
+    // in the name.
     std::string result(name.substr(name.starts_with('*') ? 1 : 0));
     result += '|';
     append_layouts(result, types<Result, Arguments...>{});
@@ -100,22 +105,25 @@ struct signature_writer<Result(Arguments...) noexcept> : signature_writer<Result
 
 } // namespace detail
 
-/// The text by which two programs tell whether they mean the same by a function of type
-/// `Signature`, R(Arguments...), noexcept or not: the type's name in the Itanium ABI, and what the
-/// name does not tell, the layout of the result and of each argument. "FddE|8:8,8:8" is
-/// double(double).
+/// Returns a text from which two programs see that they mean the same function type. `Signature`
+/// has the form R(Arguments...), noexcept or not. The text consists of the type's name in the
+/// Itanium ABI, and of the layout of the result and of each argument. For example, it is
+/// "FddE|8:8,8:8" for double(double).
 ///
-/// Layouts are size:alignment of a bitwise type, "-" for void, "own" for a type with its own
-/// packer, and {…} around the types that a container or tuple is made of. What may be or hold a
-/// long double adds "m" and the bits of its mantissa, a class "(libc++)" where that is the library,
-/// a remote_span ">" and the layout of its elements. g++ and clang++ give the same text.
+/// The layout of a bitwise type has the form size:alignment. The layout of void is "-", and a type
+/// with a packer of its own has "own". A container or tuple has the layouts of its parts in braces.
+///
+/// Some bitwise types have an addition. If the type is or may hold a long double, "m" and the
+/// number of bits of its mantissa follow. If the type is a class without a fixed layout and the
+/// standard library is libc++, "(libc++)" follows. A remote_span has ">" and the layout of its
+/// elements. g++ and clang++ return the same text.
 template <class Signature>
 [[nodiscard]] std::string signature_text() {
   return detail::signature_writer<Signature>::text();
 }
 
-/// The same for a callable of type F with that signature: what it holds is sent too. Adds ";" and
-/// its layout.
+/// Returns the signature text for a callable of type F. If F has captures or members, which are
+/// sent as well, the text ends with ";" and the layout of F.
 template <class F, class Signature>
 [[nodiscard]] std::string callable_text() {
   std::string text = signature_text<Signature>();

@@ -41,7 +41,7 @@ inline constexpr bool farcall::has_fixed_layout<farcall::test::wide_but_fixed> =
 namespace farcall::test {
 namespace {
 
-/// What follows the name of the type.
+/// Returns the text after the name of the type.
 template <class Signature>
 std::string layouts() {
   const std::string text = signature_text<Signature>();

@@ -6,15 +6,16 @@
 #include <string_view>
 #include <type_traits>
 
-/// Types of the standard library, recognised by what they offer and by their namespace, so that
-/// their headers need not be included: a program compiles only those that it uses. Classes derived
-/// from them are not in that namespace, and what such a class adds is never lost without a word.
+/// Concepts for types of the standard library. They recognise the types by their members and their
+/// namespace, so that a program need not include headers of types that it does not use. Derived
+/// classes are not in that namespace, so their additional members are never dropped silently.
 namespace farcall::detail {
 
-/// The name of a type as this compiler writes it, also without RTTI.
+/// Returns the name of a type as this compiler writes it. Works even without RTTI.
 template <class T>
 consteval std::string_view source_name() {
-  // g++ writes "[with T = std::map<…>; std::string_view = …]", clang++ "[T = std::map<…>]".
+  // The text of g++ contains "[with T = std::map<…>; std::string_view = …]", and the text of
+  // clang++ "[T = std::map<…>]".
   std::string_view name = __PRETTY_FUNCTION__;
   constexpr std::string_view before_name = "T = ";
   name.remove_prefix(name.find(before_name) + before_name.size());
@@ -27,11 +28,11 @@ consteval bool is_named_in_std() {
   return source_name<T>().starts_with("std::");
 }
 
-/// A class of namespace std.
+/// True for a class of namespace std.
 template <class T>
 concept standard_class = std::is_class_v<T> && is_named_in_std<T>();
 
-/// set, map, and their multi and unordered kinds.
+/// True for set and map, and for their multi and unordered kinds.
 template <class T>
 concept associative_container = standard_class<T> && requires(T& values, const T& constant) {
   typename T::key_type;
@@ -44,7 +45,7 @@ concept associative_container = standard_class<T> && requires(T& values, const T
 template <class T>
 concept map_container = associative_container<T> && requires { typename T::mapped_type; };
 
-/// deque and list. vector and the strings have packers that are more special.
+/// True for deque and list. vector and the strings have more specialised packers.
 template <class T>
 concept sequence_container = standard_class<T> && requires(T& values, const T& constant) {
   typename T::value_type;
@@ -62,7 +63,7 @@ concept path_class = standard_class<T> && requires(const T& path) {
   path.native();
 };
 
-/// unique_ptr, of one object or of an array.
+/// True for unique_ptr, of one object or of an array.
 template <class T>
 concept unique_owner = standard_class<T> && requires(T& owner) {
   typename T::element_type;
@@ -75,12 +76,12 @@ inline constexpr bool is_template_of = false;
 template <template <class> class Deleter, class Element>
 inline constexpr bool is_template_of<Deleter<Element>, Element> = true;
 
-/// default_delete<Element>. Other classes of the standard library can be deleters, too, as function
-/// and integral_constant are.
+/// True for default_delete<Element>. The check is needed because other standard classes, such as
+/// function and integral_constant, can be deleters, too.
 template <class T, class Element>
 concept default_deleter = standard_class<T> && std::is_empty_v<T> && is_template_of<T, Element>;
 
-/// unique_ptr with the default deleter, to one object.
+/// True for a unique_ptr to one object with the default deleter.
 template <class T>
 concept plain_unique_owner =
     unique_owner<T> && default_deleter<typename T::deleter_type, typename T::element_type> &&
@@ -115,7 +116,7 @@ concept atomic_reference = standard_class<T> && requires(const T& reference) {
   reference.load();
 };
 
-/// source_location, whose texts are those of this program.
+/// True for source_location, which points to texts of this program.
 template <class T>
 concept place_in_source = standard_class<T> && requires(const T& place) {
   place.file_name();
@@ -129,7 +130,7 @@ concept resource_allocator = standard_class<T> && requires(const T& allocator) {
   allocator.resource();
 };
 
-/// error_code and error_condition, which point to their category.
+/// True for error_code and error_condition, which point to their category.
 template <class T>
 concept categorised_error = standard_class<T> && requires(const T& e) {
   e.category();

@@ -67,7 +67,7 @@ static_assert(wrapped_reference<std::reference_wrapper<const derived>>);
 static_assert(!wrapped_reference<std::unique_ptr<int>>);
 static_assert(categorised_error<std::error_code> && categorised_error<std::error_condition>);
 
-// What is recognised is what the standard's headers define, whatever mode they are in.
+// The concepts recognise the types of the standard's headers in any language mode.
 TEST(standard_types, are_recognised_by_name_and_shape) {
   EXPECT_TRUE(standard_class<std::string>);
   EXPECT_FALSE(standard_class<derived>);

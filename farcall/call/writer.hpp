@@ -13,22 +13,24 @@
 
 namespace farcall {
 
-/// Packs values, one behind the other, into memory that is large enough, or only counts their
-/// bytes. The memory is the caller's and is aligned to body_alignment. Used by one thread at a
+/// Packs values, one after the other, into memory that is large enough, or only counts their bytes.
+/// The caller owns the memory, which must be aligned to body_alignment. Used by one thread at a
 /// time.
 class writer {
  public:
-  /// Writes to `to`. Throws error rather than write more than `capacity` bytes.
+  /// Makes a writer that writes to `to`. The writer throws error instead of writing more than
+  /// `capacity` bytes.
   explicit writer(std::byte* to, std::size_t capacity = SIZE_MAX) noexcept
       : to_(to), capacity_(capacity) {
     assert(reinterpret_cast<std::uintptr_t>(to) % body_alignment == 0);
   }
 
-  /// Writes nothing: afterwards size() is the space that the same values need.
+  /// Returns a writer that writes no bytes and only counts them, so that size() is the space that
+  /// the values need.
   [[nodiscard]] static writer counting() noexcept { return writer(nullptr); }
 
-  /// Packs values of any packable types, in this order. Throws error when they do not fit, and what
-  /// their packers throw.
+  /// Packs values of packable types, in this order. Throws error if they do not fit the memory, and
+  /// what their packers throw.
   template <class... T>
   void operator()(const T&... values) {
     if constexpr ((packable<T> && ...)) {
@@ -38,9 +40,9 @@ class writer {
     }
   }
 
-  /// Copies `n` bytes as they are, behind zero bytes up to a multiple of `alignment` (at most
-  /// body_alignment). No bytes take no space, whatever their alignment. Throws error when they do
-  /// not fit.
+  /// Copies `n` bytes from `from`, after padding with zeros to a multiple of `alignment` (at most
+  /// body_alignment). If `n` is 0, no padding is added either. Throws error if the bytes do not
+  /// fit.
   void bytes(const void* from, std::size_t n, std::size_t alignment = 1) {
     assert(is_power_of_two(alignment) && alignment <= body_alignment);
     if (n == 0) return;
@@ -55,7 +57,7 @@ class writer {
     size_ += padding + n;
   }
 
-  /// Bytes packed so far.
+  /// Returns the number of bytes that were packed so far.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
@@ -77,7 +79,8 @@ class writer {
   std::size_t depth_ = 0;
 };
 
-/// Bytes that a writer needs for these values. Throws what their packers throw.
+/// Returns the number of bytes that a writer needs for these values. Throws what their packers
+/// throw.
 template <class... T>
 [[nodiscard]] std::size_t packed_size(const T&... values) {
   auto count = writer::counting();

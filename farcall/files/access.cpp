@@ -17,17 +17,19 @@
 namespace farcall::files {
 namespace {
 
-/// As much as fits what the host tells its targets.
-constexpr std::size_t longest_list = 4000;
+/// Maximum number of bytes that a list of prefixes may have, because the list must fit into the
+/// message by which the targets get it.
+constexpr std::size_t max_list = 4000;
 
 bool ends_with_slash(std::string_view path) { return !path.empty() && path.back() == '/'; }
 
-/// `path` is `folder`, or lies beneath it. Both are normal.
+/// True if `path` is `folder` itself, or a path beneath it. Both paths must be normalised.
 bool is_beneath(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-/// The next word of a path, behind `at`; empty at its end. `at` moves behind it.
+/// Returns the next word of a path, where slashes separate words. The search begins at offset `at`,
+/// which is then moved to the word's end. Returns an empty text if there is no further word.
 std::string_view next_word(std::string_view path, std::size_t& at) {
   while (at < path.size() && path[at] == '/')
     ++at;
@@ -39,26 +41,40 @@ std::string_view next_word(std::string_view path, std::size_t& at) {
 int open_beneath(int folder, std::string_view rest, int flags, mode_t mode) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
-  // Nothing that would run as the host's user, by whoever starts it.
+  // Leave out the setuid and setgid bits for new files, because programs with these bits run with
+  // the rights of the file's owner, who is the host's user.
   if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) how.mode = mode & 01777;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   const std::string path(rest.empty() ? "." : rest);
-  // The kernel gives up where somebody renames at the same time; and where somebody holds a lease.
-  constexpr int most_tries = 100;
+  // Maximum number of tries. An open fails with EAGAIN if a concurrent rename has disturbed the
+  // lookup (RESOLVE_BENEATH), or if the file has a lease.
+  constexpr int max_tries = 100;
   for (int tries = 1;; ++tries) {
     const long fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
     if (fd >= 0) return static_cast<int>(fd);
-    if (errno == EINTR || (errno == EAGAIN && tries < most_tries)) continue;
+    if (errno == EINTR || (errno == EAGAIN && tries < max_tries)) continue;
     return errno == EXDEV ? -EACCES : -errno;
   }
 }
 
-/// 0 where a program may read and write it as a file, or list it.
+/// Returns 0 if an open file is of a type that targets may use: regular file, folder or symbolic
+/// link. Returns -errno otherwise.
 int check_kind(int fd) {
   struct stat s{};
   if (::fstat(fd, &s) != 0) return -errno;
-  // Of a link, opening it says what is wrong.
+  // Admit symbolic links. If an open() must not follow a link, the open() fails later with the
+  // right error.
   return S_ISREG(s.st_mode) || S_ISDIR(s.st_mode) || S_ISLNK(s.st_mode) ? 0 : -EACCES;
+}
+
+/// Returns the system's name for what a descriptor refers to. Returns an empty text if the system
+/// does not tell.
+std::string name_of(int fd) {
+  std::string name(PATH_MAX, '\0');
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t bytes = ::readlink(link.c_str(), name.data(), name.size());
+  name.resize(bytes < 0 ? 0 : static_cast<std::size_t>(bytes));
+  return name;
 }
 
 bool changes(int flags) {
@@ -70,8 +86,8 @@ bool changes(int flags) {
 
 std::vector<prefix> parse_prefixes(std::string_view text, const std::string& what) {
   std::vector<prefix> found;
-  if (text.size() > longest_list) {
-    throw setting_error(what + " is longer than " + std::to_string(longest_list) +
+  if (text.size() > max_list) {
+    throw setting_error(what + " is longer than " + std::to_string(max_list) +
                         " bytes; name folders further up");
   }
   for (const std::string& word : split(text, ',')) {
@@ -178,7 +194,11 @@ int access_list::open(std::string_view path, int flags, mode_t mode) const {
   if (path.size() >= PATH_MAX) return -ENAMETOOLONG;
   if (!where->of->is_writable) {
     if (changes(flags)) return -EACCES;
-    // What is there may be opened so; nothing is made.
+    // As the kernel does for a file system that is read-only, look for the file first.
+    if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0)
+      return unique_fd(open_name(path, false)) ? -EEXIST : -EACCES;
+    // Leave out these flags, so that the open never creates a file beneath a read-only prefix, but
+    // can still open an existing one.
     flags &= ~(O_CREAT | O_EXCL);
   }
   const root& from = root_of(*where->of);
@@ -188,7 +208,8 @@ int access_list::open(std::string_view path, int flags, mode_t mode) const {
     const int fd = ::open(itself.c_str(), (flags & ~(O_CREAT | O_NOFOLLOW)) | O_CLOEXEC | O_NOCTTY);
     return fd >= 0 ? fd : -errno;
   }
-  // First by its name only: opening a device or a pipe may do something.
+  // First open only the name (O_PATH) and check the type, because opening a device or a pipe may
+  // have side effects.
   const unique_fd name(
       open_beneath(from.name.get(), where->rest, O_PATH | (flags & O_NOFOLLOW), 0));
   if (name) {
@@ -197,7 +218,8 @@ int access_list::open(std::string_view path, int flags, mode_t mode) const {
   const int opened =
       open_beneath(from.name.get(), where->rest, flags | O_NOCTTY | O_NONBLOCK, mode);
   if (opened < 0) return !where->of->is_writable && opened == -EROFS ? -EACCES : opened;
-  // It may be another one now.
+  // Check the type again, because since the first check another process may have replaced the file
+  // by another one of the same name.
   if (const int why_not = check_kind(opened); why_not < 0) {
     ::close(opened);
     return why_not;
@@ -218,6 +240,22 @@ int access_list::open_name(std::string_view path, bool follows_link) const {
   return open_beneath(from.name.get(), where->rest, O_PATH | (follows_link ? 0 : O_NOFOLLOW), 0);
 }
 
+int access_list::find_path(int folder, std::string& path) const {
+  struct stat s{};
+  const std::string now = name_of(folder);
+  if (now.empty() || ::fstat(folder, &s) != 0) return -ENOSYS;
+  if (s.st_nlink == 0) return -ENOENT;
+  std::size_t longest = 0;
+  for (const prefix& p : prefixes_) {
+    // Ask for the prefix's name, too, because the folder that it names may have been renamed.
+    const std::string root = name_of(root_of(p).name.get());
+    if (root.empty() || root.size() < longest || !is_beneath(now, root)) continue;
+    longest = root.size();
+    path = p.path + now.substr(root.size());
+  }
+  return longest > 0 ? 0 : -EACCES;
+}
+
 int access_list::open_parent(std::string_view path, parent& found) const {
   const auto where = find_prefix(prefixes_, path);
   if (!where || !where->of->is_writable) return -EACCES;
@@ -230,7 +268,8 @@ int access_list::open_parent(std::string_view path, parent& found) const {
     rest.remove_suffix(1);
   const std::size_t slash = rest.rfind('/');
   found.name = rest.substr(slash == std::string_view::npos ? 0 : slash + 1);
-  // The prefix itself stays.
+  // Refuse a path that is itself a prefix, because targets cannot remove or rename the prefixes
+  // themselves.
   if (found.name.empty()) return -EBUSY;
   if (found.name == ".") return -EINVAL;
   if (found.name == "..") return -EACCES;

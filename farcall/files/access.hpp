@@ -12,71 +12,80 @@
 
 namespace farcall::files {
 
-/// What of the host's files targets may use: a folder with all that is beneath it, or one file. As
-/// a line of NFS's /etc/exports.
+/// One part of the host's files that targets may use, like a line of NFS's /etc/exports. It is a
+/// single file, or a folder with everything beneath it.
 struct prefix {
-  std::string path; ///< absolute; without ".", ".." and a slash at the end
+  std::string path; ///< absolute path, without "." and "..", and without a slash at the end
   bool is_writable = false;
 
   friend bool operator==(const prefix&, const prefix&) = default;
 };
 
-/// Reads "/data:ro,/home/me": paths separated by commas, each with ":ro" (read only) or ":rw", the
-/// default, behind it. A path that is not absolute is taken from the working folder. `what` is
-/// where the text was given. Throws setting_error, also for a read-only folder beneath a writable
-/// one, which a symbolic link in the latter would make writable.
+/// Parses a list of prefixes such as "/data:ro,/home/me". Commas separate the paths, and each path
+/// may be followed by ":ro" (read only) or ":rw" (the default). Relative paths begin at the working
+/// folder. `what` names the source of the text in error messages. Throws setting_error. Also
+/// refuses a read-only folder beneath a writable one, because targets could write to it through a
+/// symbolic link that they make in the writable folder.
 [[nodiscard]] std::vector<prefix> parse_prefixes(std::string_view text, const std::string& what);
 
-/// What parse_prefixes() makes the same list of, wherever it is read.
+/// Returns the prefixes as a text, which parse_prefixes() can read in any process.
 [[nodiscard]] std::string text_of(std::span<const prefix> prefixes);
 
-/// Where an absolute path lies.
+/// An absolute path, divided into a prefix and the rest of the path beneath it.
 struct beneath {
-  const prefix* of;      ///< the longest that fits
-  std::string_view rest; ///< of the path, behind it; without a slash at its beginning
+  const prefix* of;      ///< the longest prefix that the path is beneath
+  std::string_view rest; ///< the path after the prefix, without a leading slash
 };
 
-/// Which prefix a path lies beneath, by its words only; nothing: none, or the path is not absolute.
-/// Once the path is beneath one, ".." does not lead out again: opening it is refused instead.
+/// Returns the prefix that contains a path. Compares only the words of the path, and opens no file.
+/// Returns nothing if no prefix contains the path, or if the path is relative. If a path leaves its
+/// prefix by "..", it is still found here, but opening it fails.
 [[nodiscard]] std::optional<beneath> find_prefix(std::span<const prefix> prefixes,
                                                  std::string_view path);
 
-/// Opens files beneath a host's prefixes, and nothing else: neither "..", nor symbolic links, nor
-/// the magic links of /proc lead out of one, whatever others do to the folders meanwhile (Linux's
-/// openat2() with RESOLVE_BENEATH). Devices, pipes and sockets are refused unless a prefix names
-/// them. Immutable; any thread may use it.
+/// Opens files beneath a host's prefixes only. Neither "..", symbolic links nor the magic links of
+/// /proc lead out of a prefix, even if other processes change the folders during the call (by
+/// Linux's openat2() with RESOLVE_BENEATH). Devices, pipes and sockets are refused unless a prefix
+/// names them. Immutable; any thread may use it.
 ///
-/// What its functions do may block as the system calls do. They return a descriptor or 0, or less
-/// than 0: -errno. EACCES: the path is in no prefix, leads out of it, is something special, or
-/// would change what is read-only.
+/// The functions may block like the system calls that they make. They return a descriptor or 0 on
+/// success, and -errno on errors. The error is EACCES if the path is in no prefix, leads out of its
+/// prefix, is a special file, or is read-only and would be changed.
 class access_list {
  public:
-  /// Opens the prefixes themselves. Throws setting_error for one that is not there, and error where
-  /// the system has no openat2().
+  /// Opens the folders and files that the prefixes name. Throws setting_error if one does not
+  /// exist, and error if the system has no openat2().
   explicit access_list(std::vector<prefix> prefixes);
 
   [[nodiscard]] std::span<const prefix> prefixes() const noexcept { return prefixes_; }
 
-  /// As open(2), with O_CLOEXEC. The caller owns the descriptor.
+  /// Opens a file like open(2), with O_CLOEXEC. The caller owns the descriptor.
   [[nodiscard]] int open(std::string_view path, int flags, mode_t mode) const;
 
-  /// A descriptor that only names what is there (O_PATH), whatever it is: for fstat() and the like.
+  /// Opens a descriptor that only names a file (O_PATH), for fstat() and similar calls. The file
+  /// may be of any type.
   [[nodiscard]] int open_name(std::string_view path, bool follows_link) const;
 
-  /// The folder that a name lies in, of something that is to be made, renamed or removed.
+  /// Folder and name of a file that the caller is about to make, rename or remove.
   struct parent {
     unique_fd folder;
-    std::string name;          ///< without slashes, neither "." nor ".."
-    bool wants_folder = false; ///< the path ends with a slash
+    std::string name; ///< name without slashes, neither "." nor ".."
+    /// True if the path ends with a slash. Such a path must name a folder.
+    bool wants_folder = false;
   };
   [[nodiscard]] int open_parent(std::string_view path, parent& found) const;
 
-  /// The path lies where targets may write.
+  /// Returns the path at which targets find a folder that is open, which may have been renamed
+  /// since. Returns -ENOENT if the folder was removed, -EACCES if it is beneath no prefix any more,
+  /// and -ENOSYS if the system does not tell.
+  [[nodiscard]] int find_path(int folder, std::string& path) const;
+
+  /// True if the prefix of the path is writable for targets.
   [[nodiscard]] bool is_writable(std::string_view path) const;
 
  private:
   struct root {
-    unique_fd name; ///< O_PATH
+    unique_fd name; ///< opened with O_PATH
     bool is_folder = false;
   };
 
@@ -85,7 +94,7 @@ class access_list {
   }
 
   std::vector<prefix> prefixes_;
-  std::vector<root> roots_; ///< of each
+  std::vector<root> roots_; ///< one for each prefix
 };
 
 } // namespace farcall::files

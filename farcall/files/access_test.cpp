@@ -26,7 +26,7 @@ using test::write_file;
 
 std::vector<prefix> parse(std::string_view text) { return parse_prefixes(text, "host_files"); }
 
-/// Opens, and closes again: 0, or -errno.
+/// Opens a file and closes it again. Returns 0, or -errno.
 int try_open(const access_list& list, const std::string& path, int flags = O_RDONLY) {
   const int fd = list.open(path, flags, 0644);
   if (fd < 0) return fd;
@@ -90,7 +90,7 @@ TEST(access_lists, open_what_is_beneath) {
   EXPECT_EQ(try_open(list, tree / ("in/" + std::string(5000, 'x'))), -ENAMETOOLONG);
 }
 
-TEST(access_lists, let_nobody_out) {
+TEST(access_lists, keep_paths_inside_their_prefix) {
   const scratch_tree tree;
   write_file(tree / "secret", "secret");
   write_file(tree / "inside/secret", "secret");
@@ -126,7 +126,7 @@ TEST(access_lists, do_not_follow_the_links_of_proc) {
   EXPECT_EQ(try_open(list, "/proc/self/exe"), -ELOOP);
 }
 
-TEST(access_lists, open_special_files_only_by_a_prefix_of_their_own) {
+TEST(access_lists, open_special_files_only_by_their_own_prefix) {
   const scratch_tree tree;
   fs::create_directories(tree / "in");
   ASSERT_EQ(::mkfifo((tree / "in/pipe").c_str(), 0600), 0);
@@ -136,7 +136,7 @@ TEST(access_lists, open_special_files_only_by_a_prefix_of_their_own) {
   (tree / "in/socket").copy(address.sun_path, sizeof address.sun_path - 1);
   ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   const access_list list(parse((tree / "in") + ",/dev:ro"));
-  // Opening a pipe that nobody writes to would block for ever.
+  // Opening a pipe without a writer would block for ever.
   EXPECT_EQ(try_open(list, tree / "in/pipe"), -EACCES);
   EXPECT_EQ(try_open(list, tree / "in/socket"), -EACCES);
   EXPECT_EQ(try_open(list, "/dev/zero"), -EACCES);
@@ -146,7 +146,7 @@ TEST(access_lists, open_special_files_only_by_a_prefix_of_their_own) {
   EXPECT_EQ(try_open(zero, "/dev/null"), -EACCES);
 }
 
-TEST(access_lists, keep_read_only_what_is_read_only) {
+TEST(access_lists, refuse_writes_to_read_only_prefixes) {
   const scratch_tree tree;
   write_file(tree / "in/file", "abc");
   fs::create_directories(tree / "in/scratch");
@@ -157,6 +157,8 @@ TEST(access_lists, keep_read_only_what_is_read_only) {
   EXPECT_EQ(try_open(list, tree / "in/file", O_RDWR), -EACCES);
   EXPECT_EQ(try_open(list, tree / "in/file", O_RDONLY | O_TRUNC), -EACCES);
   EXPECT_EQ(try_open(list, tree / "in/none", O_RDONLY | O_CREAT), -ENOENT);
+  EXPECT_EQ(try_open(list, tree / "in/file", O_RDONLY | O_CREAT | O_EXCL), -EEXIST);
+  EXPECT_EQ(try_open(list, tree / "in/none", O_RDONLY | O_CREAT | O_EXCL), -EACCES);
   EXPECT_EQ(try_open(list, tree / "in", O_TMPFILE | O_RDWR), -EACCES);
   EXPECT_EQ(try_open(list, tree / "in/scratch/new", O_WRONLY | O_CREAT), 0);
   EXPECT_EQ(try_open(list, tree / "in/link/new", O_WRONLY | O_CREAT), -EACCES);
@@ -166,7 +168,7 @@ TEST(access_lists, keep_read_only_what_is_read_only) {
   EXPECT_EQ(parent.name, "new");
 }
 
-TEST(access_lists, name_the_folder_of_what_is_made_or_removed) {
+TEST(access_lists, find_the_folder_of_new_and_removed_files) {
   const scratch_tree tree;
   fs::create_directories(tree / "in/a");
   fs::create_symlink("..", tree / "in/up");
@@ -183,7 +185,7 @@ TEST(access_lists, name_the_folder_of_what_is_made_or_removed) {
   EXPECT_EQ(list.open_parent("/etc/passwd", parent), -EACCES);
 }
 
-TEST(access_lists, need_prefixes_that_are_there) {
+TEST(access_lists, need_existing_prefixes) {
   const scratch_tree tree;
   EXPECT_THROW(access_list(parse(tree / "none")), setting_error);
 }

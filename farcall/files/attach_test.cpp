@@ -2,7 +2,7 @@
 #include <farcall/files/attach.hpp>
 #include <farcall/files/file_view.hpp>
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 using files::chosen_forwarding;
 using files::forwarding;
 
-TEST(forwarding_of_files, is_for_those_that_are_not_the_same) {
+TEST(forwarding_of_files, depends_on_whether_the_files_are_the_same) {
   EXPECT_EQ(chosen_forwarding(true, true), forwarding::nothing);
   EXPECT_EQ(chosen_forwarding(true, false), forwarding::descriptors);
   EXPECT_EQ(chosen_forwarding(false, false), forwarding::data);

@@ -12,10 +12,11 @@
 namespace farcall::files {
 namespace {
 
-/// Most bytes that Linux reads or writes in one call.
-constexpr std::size_t largest_transfer = 0x7ffff000;
+/// Maximum number of bytes that Linux reads or writes in one call.
+constexpr std::size_t max_transfer = 0x7ffff000;
 
-/// As the kernel wants it: the end has a position, too.
+/// True if both the offset and the end of a read or write are valid positions in a file, as the
+/// kernel requires.
 bool ends_in_range(std::int64_t offset, std::size_t bytes) noexcept {
   return offset >= 0 && bytes <= static_cast<std::uint64_t>(INT64_MAX - offset);
 }
@@ -24,19 +25,21 @@ bool ends_in_range(std::int64_t offset, std::size_t bytes) noexcept {
 
 buffered_file::buffered_file(host_requests& host, const opened_file& opened, int flags,
                              bool buffers)
-    : host_(host), number_(opened.file), device_(opened.device), inode_(opened.inode),
-      is_regular_(S_ISREG(opened.mode)), can_write_((flags & O_ACCMODE) != O_RDONLY),
-      // Who wants each write to be on the disk wants to know that it is.
+    : host_(host), number_(opened.file), device_(opened.status.device), inode_(opened.status.inode),
+      is_regular_(S_ISREG(opened.status.mode)), can_write_((flags & O_ACCMODE) != O_RDONLY),
+      // Don't buffer a synchronous file (O_SYNC, O_DSYNC), because each of its writes must be on
+      // the disk when the call returns.
       buffers_(buffers && is_regular_ && (flags & (O_SYNC | O_DSYNC)) == 0),
       has_position_(is_regular_ && (flags & O_APPEND) == 0), ahead_(host, opened.file),
       behind_(host, opened.file) {}
 
 std::int64_t buffered_file::read(void* to, std::size_t bytes) {
-  bytes = std::min(bytes, largest_transfer);
+  bytes = std::min(bytes, max_transfer);
   std::unique_lock lock(mutex_);
   behind_.wait();
   if (!has_position_) {
-    // It may wait, as for what a terminal gives.
+    // Unlock during the read, because the read may take long, for instance at a terminal, and must
+    // not block other threads.
     lock.unlock();
     return read_now(host_, number_, to, bytes, at_position);
   }
@@ -51,14 +54,15 @@ std::int64_t buffered_file::read(void* to, std::size_t bytes) {
 }
 
 std::int64_t buffered_file::pread(void* to, std::size_t bytes, std::int64_t offset) {
-  bytes = std::min(bytes, largest_transfer);
+  bytes = std::min(bytes, max_transfer);
   if (!ends_in_range(offset, bytes)) return -EINVAL;
   std::unique_lock lock(mutex_, std::defer_lock);
   if (can_write_) {
     lock.lock();
     behind_.wait();
   } else {
-    // Several that read at places of their own do not wait for each other.
+    // If another thread holds the lock, read without the lock and without read-ahead, so that
+    // threads that read at explicit offsets don't wait for each other.
     (void)lock.try_lock();
   }
   const bool may_buffer = lock.owns_lock() && buffers_;
@@ -79,7 +83,7 @@ std::int64_t buffered_file::write_at(const void* from, std::size_t bytes, std::i
 }
 
 std::int64_t buffered_file::write(const void* from, std::size_t bytes) {
-  bytes = std::min(bytes, largest_transfer);
+  bytes = std::min(bytes, max_transfer);
   if (!can_write_) return -EBADF;
   const std::lock_guard guard(mutex_);
   if (!has_position_) return write_at(from, bytes, at_position);
@@ -90,11 +94,30 @@ std::int64_t buffered_file::write(const void* from, std::size_t bytes) {
 }
 
 std::int64_t buffered_file::pwrite(const void* from, std::size_t bytes, std::int64_t offset) {
-  bytes = std::min(bytes, largest_transfer);
+  bytes = std::min(bytes, max_transfer);
   if (!ends_in_range(offset, bytes)) return -EINVAL;
   if (!can_write_) return -EBADF;
   const std::lock_guard guard(mutex_);
   return write_at(from, bytes, offset);
+}
+
+std::int64_t buffered_file::write_through(const void* from, std::size_t bytes,
+                                          std::int64_t offset) {
+  const bool is_at_position = offset == at_position;
+  bytes = std::min(bytes, max_transfer);
+  if (!can_write_) return -EBADF;
+  const std::lock_guard guard(mutex_);
+  if (is_at_position && has_position_) offset = position_;
+  if (offset != at_position && !ends_in_range(offset, bytes))
+    return is_at_position ? -EFBIG : -EINVAL;
+  behind_.wait();
+  if (const std::int64_t error = behind_.take_error(); error != 0) return error;
+  ahead_.drop();
+  const std::int64_t done = with_readable(from, bytes, [&](std::span<const std::byte> checked) {
+    return write_now(host_, number_, checked, offset);
+  });
+  if (done > 0 && is_at_position && has_position_) position_ += done;
+  return done;
 }
 
 std::int64_t buffered_file::seek(std::int64_t offset, int whence) {
@@ -109,8 +132,7 @@ std::int64_t buffered_file::seek(std::int64_t offset, int whence) {
     return there;
   }
   const std::int64_t from = whence == SEEK_SET ? 0 : position_;
-  if (offset > INT64_MAX - from) return -EOVERFLOW;
-  if (from + offset < 0) return -EINVAL;
+  if (offset > INT64_MAX - from || from + offset < 0) return -EINVAL;
   return position_ = from + offset;
 }
 
@@ -138,14 +160,12 @@ std::int64_t buffered_file::set_flags(int flags) {
 }
 
 std::int64_t buffered_file::ask(const request& what) {
+  const unsigned traits = traits_of(what.what);
   const std::lock_guard guard(mutex_);
   behind_.wait();
-  std::int64_t error = 0;
-  if (what.what == operation::fsync || what.what == operation::ftruncate ||
-      what.what == operation::close)
-    error = behind_.take_error();
+  const std::int64_t error = (traits & FARCALL_IO_REPORTS) != 0 ? behind_.take_error() : 0;
   if (error != 0 && what.what != operation::close) return error;
-  if (what.what == operation::ftruncate || what.what == operation::allocate) ahead_.drop();
+  if ((traits & FARCALL_IO_CHANGES) != 0) ahead_.drop();
   const std::int64_t result = host_.ask(what);
   return error != 0 ? error : result;
 }

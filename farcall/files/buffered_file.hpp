@@ -10,16 +10,17 @@
 
 namespace farcall::files {
 
-/// An open file of the host, with its position, what was read ahead, and what is written behind.
-/// Functions as the system calls of the same names; they throw as host_requests::send(). Any
-/// thread.
+/// A file of the host that a target has open. Knows the file's position, the bytes that were read
+/// ahead, and the writes that are in flight. The functions behave like the system calls of the same
+/// names, and throw like host_requests::send(). Any thread may call them.
 class buffered_file {
  public:
-  /// `flags` as of open(2). With `buffers` false nothing is read ahead or written behind.
+  /// `flags` are the flags of open(2). If `buffers` is false, nothing is read ahead, and each write
+  /// waits for the host.
   buffered_file(host_requests& host, const opened_file& opened, int flags, bool buffers);
 
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-  /// Which file it is of the host's.
+  /// True if this object and `other` are the same file on the host.
   [[nodiscard]] bool is_same_as(const buffered_file& other) const noexcept {
     return device_ == other.device_ && inode_ == other.inode_;
   }
@@ -29,20 +30,28 @@ class buffered_file {
   [[nodiscard]] std::int64_t write(const void* from, std::size_t bytes);
   [[nodiscard]] std::int64_t pread(void* to, std::size_t bytes, std::int64_t offset);
   [[nodiscard]] std::int64_t pwrite(const void* from, std::size_t bytes, std::int64_t offset);
+  /// Writes like write() or, if `offset` is not at_position, like pwrite(), and waits for the host.
+  /// Returns the host's result, so that the position advances by the bytes that are in the file. If
+  /// an earlier write has failed, returns its error and writes nothing.
+  [[nodiscard]] std::int64_t write_through(const void* from, std::size_t bytes,
+                                           std::int64_t offset);
   [[nodiscard]] std::int64_t seek(std::int64_t offset, int whence);
   [[nodiscard]] std::int64_t set_flags(int flags);
 
-  /// Any other operation on the file, after everything that was written. An error of that comes
-  /// first for fsync, ftruncate and close; only close is done nevertheless.
+  /// Sends an operation to the host for which this class has no function. Before that, waits for
+  /// all earlier writes. If one of them has failed, and the operation reports errors of writes,
+  /// returns the error of the write. In this case only close is performed nevertheless.
   [[nodiscard]] std::int64_t ask(const request& what);
 
-  /// Until everything that was written is done. Errors are kept.
+  /// Waits until the host has done all writes. The errors of these writes are kept for
+  /// take_error().
   void wait_for_writes();
-  /// As drop() of read_ahead.
+  /// Calls read_ahead::drop(), which drops the bytes that were read ahead.
   void drop_read_ahead();
-  /// Nothing is buffered any more.
+  /// Waits for writes in flight and drops the bytes that were read ahead. Later operations are not
+  /// buffered.
   void stop_buffering();
-  /// Of a write behind that nobody has been told of yet: -errno, or 0.
+  /// Returns -errno of the first failed write whose error was not reported yet, or 0.
   [[nodiscard]] std::int64_t take_error();
 
  private:
@@ -57,7 +66,7 @@ class buffered_file {
 
   std::mutex mutex_;
   bool buffers_;
-  /// The position is position_, and not the host's.
+  /// True if position_ is the file's position. False if only the host knows the position.
   bool has_position_;
   std::int64_t position_ = 0;
   read_ahead ahead_;

@@ -1,7 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/base/signals.hpp>
 #include <farcall/files/access.hpp>
 #include <farcall/files/child_server.hpp>
 #include <farcall/files/child_session.hpp>
@@ -11,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -20,7 +20,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,19 +29,21 @@
 namespace farcall::files {
 namespace {
 
-/// What an event is of; else a file, by its number.
-constexpr std::uint64_t of_listener = UINT64_MAX;
-constexpr std::uint64_t of_stop = UINT64_MAX - 1;
+/// Pause before the next accept(), after a client could not be accepted because the system had no
+/// descriptor left.
+constexpr std::chrono::milliseconds accept_pause{10};
 
-/// Errors that are kept until somebody asks.
-constexpr std::size_t most_failed = 64;
+/// Maximum number of errors in failed_. They are kept because a client may still call close() for
+/// the file and ask for its error.
+constexpr std::size_t max_failed = 64;
 
 [[noreturn]] void throw_reason() {
   throw error("the programs that this target starts cannot be served files of the host: " +
               reason_text(errno));
 }
 
-/// Listens at an abstract name that no later job has: programs that outlive the target keep it.
+/// Makes a socket that listens at a random abstract name. Programs that outlive the target keep its
+/// name, so another job must never listen at the same one.
 unique_fd make_listener(std::string& name) {
   unique_fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener) throw_reason();
@@ -62,14 +63,17 @@ unique_fd make_listener(std::string& name) {
   return listener;
 }
 
-void watch(int events, int fd, std::uint32_t what, std::uint64_t of) {
-  epoll_event e{};
-  e.events = what;
-  e.data.u64 = of;
-  if (::epoll_ctl(events, EPOLL_CTL_ADD, fd, &e) != 0) throw_reason();
+/// Returns the event loop that the process's layers share. Throws error.
+std::shared_ptr<event_loop> find_loop() {
+  try {
+    return common_event_loop();
+  } catch (const std::system_error& e) {
+    errno = e.code().value();
+    throw_reason();
+  }
 }
 
-/// Nobody has the other end any more.
+/// True if all descriptors of the socket's other end have been closed.
 bool is_abandoned(int end) noexcept {
   pollfd p{end, 0, 0};
   return ::poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) != 0;
@@ -84,37 +88,53 @@ bool is_own_user(int connection) noexcept {
 
 } // namespace
 
-child_server::child_server(file_calls& files) : files_(files), listener_(make_listener(name_)) {
+child_server::child_server(file_calls& files)
+    : files_(files), listener_(make_listener(name_)), loop_(find_loop()),
+      next_accept_(new function_timer(*loop_, [this] { accept_clients(); })) {
   address_ = name_ + "," + text_of(files.prefixes());
-  events_ = unique_fd(::epoll_create1(EPOLL_CLOEXEC));
-  stop_ = unique_fd(::eventfd(0, EFD_CLOEXEC));
-  if (!events_ || !stop_) throw_reason();
-  events_.close_on_fork();
-  watch(events_.get(), listener_.get(), EPOLLIN, of_listener);
-  watch(events_.get(), stop_.get(), EPOLLIN, of_stop);
+  // Start the service thread now, so that a failure is thrown here. If the start failed later, the
+  // report that a program has closed its descriptor would be lost, because the event loop gives
+  // this report only once.
   try {
-    thread_ = std::thread([this] { run(); });
+    (void)closer_.submit([] {});
   } catch (const std::system_error& e) {
     errno = e.code().value();
     throw_reason();
   }
+  // Disarm the listener after each event, because epoll would otherwise report it again at once
+  // while a client cannot be accepted.
+  loop_->add(listener_.get(), EPOLLIN | EPOLLONESHOT,
+             std::make_shared<function_handler>([this] { accept_clients(); }));
 }
 
 void child_server::finish() noexcept {
-  if (!thread_.joinable()) return;
-  const std::uint64_t one = 1;
-  (void)!::write(stop_.get(), &one, sizeof one);
-  thread_.join();
+  {
+    const std::lock_guard guard(mutex_);
+    if (std::exchange(is_finished_, true)) return;
+  }
+  loop_->remove(listener_.get());
+  // Wait for a running accept_clients(), because it may still set the timer that is cancelled
+  // below. Later calls see is_finished_, and don't set the timer.
+  loop_->drain();
+  next_accept_->cancel();
+  loop_->drain();
   {
     const std::lock_guard guard(mutex_);
     for (const client& c : clients_) {
       if (!c.has_ended) ::shutdown(c.connection.get(), SHUT_RDWR);
     }
   }
-  // Nobody adds any.
   for (client& c : clients_)
     c.thread.join();
   clients_.clear();
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [file, of] : placeholders_)
+      loop_->remove(of->end.get());
+  }
+  // After this call, the event loop calls no function of this object any more.
+  loop_->drain();
+  (void)closer_.stop();
   listener_.reset();
 }
 
@@ -136,31 +156,51 @@ std::int64_t child_server::make_placeholder(std::string_view path, int flags,
   if (S_ISDIR(opened.mode)) message += path;
   message += FARCALL_IO_PLACEHOLDER_END;
   if (::send(of->end.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0) return -errno;
-  // A program that knows nothing of it shall not write, and believe that somebody reads.
+  // Shut down the receiving side of the server's end, so that a program without the library gets
+  // EPIPE when it writes to the descriptor.
   if (::shutdown(of->end.get(), SHUT_RD) != 0) return -errno;
-  // Nor shall it wait for more than the line.
+  // Make the program's end non-blocking. A program without the library then reads the line, and
+  // gets EAGAIN for the next read instead of waiting for ever.
   if (::fcntl(given.get(), F_SETFL, O_NONBLOCK) != 0) return -errno;
 
   const std::lock_guard guard(mutex_);
-  epoll_event gone{};
-  gone.events = EPOLLET; // the end of the other one, which is always told
-  gone.data.u64 = opened.file;
+  if (is_finished_) return -EIO;
   placeholders_.emplace(opened.file, of);
-  if (::epoll_ctl(events_.get(), EPOLL_CTL_ADD, of->end.get(), &gone) != 0) {
+  try {
+    // Register no events, because epoll always reports EPOLLHUP, which means that the program's end
+    // was closed. Edge-triggered, so that epoll reports it once.
+    loop_->add(of->end.get(), EPOLLET,
+               std::make_shared<function_handler>([this, file = opened.file] {
+                 (void)closer_.submit([&] { abandoned_.push_back(file); });
+               }));
+  } catch (const std::exception&) {
     placeholders_.erase(opened.file);
-    return -errno;
+    return -ENOMEM;
   }
   return given.release();
 }
 
-std::int64_t child_server::open(std::string_view path, int flags, std::uint32_t mode,
-                                farcall_io_opened& opened) noexcept {
-  const std::int64_t result = files_.open(path, flags, mode, opened);
-  // An open file that the host has passed needs nothing.
-  if (result < 0 || opened.file == 0) return result;
+std::int64_t child_server::perform(const farcall_io_request& asked) noexcept {
+  switch (asked.operation) {
+  case farcall_io_op_open:
+    return open(asked);
+  case farcall_io_op_close:
+    return close(asked.file);
+  default:
+    return files_.perform(asked);
+  }
+}
+
+std::int64_t child_server::open(const farcall_io_request& asked) noexcept {
+  const std::int64_t result = files_.perform(asked);
+  if (result < 0) return result;
+  auto& opened = *static_cast<farcall_io_opened*>(asked.result);
+  // If the host has passed the open file itself, return it unchanged, because it needs no
+  // placeholder.
+  if (opened.file == 0) return result;
   std::int64_t made = -ENOMEM;
   try {
-    made = make_placeholder(path, flags, opened);
+    made = make_placeholder({asked.path.at, asked.path.bytes}, asked.flags, opened);
   } catch (const std::bad_alloc&) {
     made = -ENOMEM;
   }
@@ -172,7 +212,8 @@ std::int64_t child_server::open(std::string_view path, int flags, std::uint32_t 
   return 0;
 }
 
-/// Of one that is not being closed. Without the lock while the host is asked.
+/// Closes a file at the host. The caller must have checked that no other thread is closing it.
+/// Unlocks the mutex while it waits for the host.
 std::int64_t child_server::close_at_host(std::uint64_t file, std::shared_ptr<placeholder> of,
                                          std::unique_lock<std::mutex>& lock) noexcept {
   of->is_closing = true;
@@ -181,6 +222,7 @@ std::int64_t child_server::close_at_host(std::uint64_t file, std::shared_ptr<pla
   lock.lock();
   of->result = result;
   of->is_closed = true;
+  loop_->remove(of->end.get());
   placeholders_.erase(file);
   closed_.notify_all();
   return result;
@@ -203,63 +245,69 @@ std::int64_t child_server::close(std::uint64_t file) noexcept {
     return of->result;
   }
   if (is_abandoned(of->end.get())) return close_at_host(file, of, lock);
-  // Whoever closes it last may be nobody that asks for its errors.
+  // Other descriptors of the file are still open, so only wait for the writes and return their
+  // error. The program that closes the last descriptor may not ask for errors.
   lock.unlock();
   return files_.flush(file);
 }
 
-/// Nobody has a descriptor any more: a process ended, or another one is about to ask.
-void child_server::close_abandoned(std::uint64_t file) noexcept {
+/// Runs on the service thread. Takes one file from the queue of files whose last descriptor was
+/// reported closed, and closes the file at the host.
+time_point child_server::close_abandoned(std::unique_lock<std::mutex>& queue) noexcept {
+  if (abandoned_.empty() || closer_.is_stopping()) return no_deadline;
+  const std::uint64_t file = abandoned_.front();
+  abandoned_.pop_front();
+  queue.unlock();
+  close_if_abandoned(file);
+  queue.lock();
+  return service_thread::at_once;
+}
+
+void child_server::close_if_abandoned(std::uint64_t file) noexcept {
   std::unique_lock lock(mutex_);
   const auto at = placeholders_.find(file);
+  // Check under the lock, because a client's close() may be closing the same file now, in order to
+  // get its errors.
   if (at == placeholders_.end() || at->second->is_closing || !is_abandoned(at->second->end.get()))
     return;
   const std::int64_t result = close_at_host(file, at->second, lock);
   if (result == 0) return;
   try {
-    if (failed_.size() == most_failed) failed_.pop_front();
+    if (failed_.size() == max_failed) failed_.pop_front();
     failed_.emplace_back(file, result);
   } catch (const std::bad_alloc&) {
-    log::warning("a file of the host was closed with an error, which nobody will hear of");
+    log::warning("a file of the host was closed with an error that no program will get");
   }
 }
 
 // ---- clients ----
 
-void child_server::run() noexcept {
-  leave_signals_to_other_threads();
-  std::array<epoll_event, 64> seen{};
-  for (;;) {
-    const int count = ::epoll_wait(events_.get(), seen.data(), static_cast<int>(seen.size()), -1);
-    for (int i = 0; i < count; ++i) {
-      const std::uint64_t of = seen[static_cast<std::size_t>(i)].data.u64;
-      if (of == of_stop) return;
-      if (of != of_listener) {
-        close_abandoned(of);
-        continue;
-      }
-      try {
-        accept_client();
-      } catch (const std::exception& e) {
-        static auto& lines = *new log::limited_log("more programs cannot use files");
-        lines.warning(std::string("a program that this target has started cannot use files of the "
-                                  "host: ") +
-                      e.what());
-      }
-    }
+void child_server::accept_clients() noexcept {
+  bool has_space = true;
+  try {
+    has_space = accept_client();
+  } catch (const std::exception& e) {
+    static auto& lines = *new log::limited_log("more programs cannot use files");
+    lines.warning(std::string("a program that this target has started cannot use files of the "
+                              "host: ") +
+                  e.what());
+  }
+  {
+    const std::lock_guard guard(mutex_);
+    if (is_finished_) return;
+  }
+  if (has_space) {
+    loop_->modify(listener_.get(), EPOLLIN | EPOLLONESHOT);
+  } else {
+    next_accept_->set(clock::now() + accept_pause);
   }
 }
 
-void child_server::accept_client() {
+bool child_server::accept_client() {
   unique_fd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!connection) {
-    // Without descriptors or memory it is there again at once.
-    pollfd stopped{stop_.get(), POLLIN, 0};
-    if (errno != EAGAIN && errno != ECONNABORTED) (void)::poll(&stopped, 1, 10);
-    return;
-  }
+  if (!connection) return errno == EAGAIN || errno == ECONNABORTED;
   connection.close_on_fork();
-  if (!is_own_user(connection.get())) return;
+  if (!is_own_user(connection.get())) return true;
   std::list<client> ended;
   std::size_t count = 0;
   {
@@ -273,19 +321,19 @@ void child_server::accept_client() {
   }
   for (client& c : ended)
     c.thread.join();
-  if (count >= most_clients)
+  if (count >= max_clients)
     throw error("there are " + std::to_string(count) + " already, each with a connection");
   std::list<client> added;
   client& c = added.emplace_back();
   c.connection = std::move(connection);
-  // It waits for the lock before it looks at anything that is set here.
+  // Hold the lock until all members are set. The new thread locks the mutex before it reads them.
   const std::lock_guard guard(mutex_);
-  c.thread = std::thread([this, &c] { serve(c); });
+  c.thread = library_thread("farcall-service", [this, &c] { serve(c); });
   clients_.splice(clients_.end(), added);
+  return true;
 }
 
 void child_server::serve(client& c) noexcept {
-  leave_signals_to_other_threads();
   int connection = -1;
   {
     const std::lock_guard guard(mutex_);

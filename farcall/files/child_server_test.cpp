@@ -1,7 +1,7 @@
 #include <farcall/files/child_server.hpp>
 #include <farcall/files/files_test_support.hpp>
 #include <farcall/files/io_socket.h>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/// A target serves clients that speak as tools/io/client.c does.
+/// Tests a target's server with clients that speak like tools/io/client.c.
 namespace farcall::test::child_server_test {
 namespace {
 
@@ -44,23 +44,23 @@ unique_fd connect_to(const child_server& server) {
   return way;
 }
 
-std::string bytes_of(const farcall_io_request& r) {
+std::string bytes_of(const farcall_io_message& r) {
   return {reinterpret_cast<const char*>(&r), sizeof r};
 }
 
-struct answered {
-  std::int64_t result = -EPROTO; ///< also where the connection has ended
+struct replied {
+  std::int64_t result = -EPROTO; ///< -EPROTO also if the connection has ended
   std::string bytes{};
   unique_fd descriptor{};
 };
 
-/// Sends a request, of which the lengths are set here, and takes the answer.
-answered ask(const unique_fd& way, farcall_io_request r, const std::string& path = {}) {
+/// Sends a request, whose lengths are set here, and receives the reply.
+replied ask(const unique_fd& way, farcall_io_message r, const std::string& path = {}) {
   r.version = FARCALL_IO_SOCKET_VERSION;
-  r.path_bytes = static_cast<std::uint32_t>(path.size());
+  r.path_bytes = path.size();
   const std::string all = bytes_of(r) + path;
   if (::send(way.get(), all.data(), all.size(), MSG_NOSIGNAL) < 0) return {};
-  farcall_io_answer head{};
+  farcall_io_reply head{};
   iovec part{&head, sizeof head};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr message{};
@@ -69,7 +69,7 @@ answered ask(const unique_fd& way, farcall_io_request r, const std::string& path
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   if (::recvmsg(way.get(), &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) != sizeof head) return {};
-  answered a{head.result, std::string(head.bytes, '\0'), unique_fd()};
+  replied a{head.result, std::string(head.bytes, '\0'), unique_fd()};
   if (const cmsghdr* const rights = CMSG_FIRSTHDR(&message); rights != nullptr) {
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
@@ -81,25 +81,25 @@ answered ask(const unique_fd& way, farcall_io_request r, const std::string& path
   return a;
 }
 
-farcall_io_request request_of(farcall_io_operation what) {
-  farcall_io_request r{};
+farcall_io_message request_of(farcall_io_operation what, std::size_t result_bytes = 0) {
+  farcall_io_message r{};
   r.operation = what;
+  r.result_bytes = result_bytes;
   return r;
 }
 
-/// Opens it for reading; its number in `file`.
+/// Opens the path for reading, and stores the file's number in `file`.
 unique_fd open_by(const unique_fd& way, const std::string& path, std::uint64_t& file) {
-  answered opened = ask(way, request_of(FARCALL_IO_OPEN), path);
   farcall_io_opened o{};
+  replied opened = ask(way, request_of(farcall_io_op_open, sizeof o), path);
   if (opened.bytes.size() == sizeof o) std::memcpy(&o, opened.bytes.data(), sizeof o);
   file = o.file;
   return std::move(opened.descriptor);
 }
 
 std::string read_by(const unique_fd& way, std::uint64_t file, std::size_t bytes) {
-  farcall_io_request r = request_of(FARCALL_IO_PREAD);
+  farcall_io_message r = request_of(farcall_io_op_read, bytes);
   r.file = file;
-  r.bytes = bytes;
   return ask(way, r).bytes;
 }
 
@@ -133,11 +133,12 @@ TEST_F(child_servers, do_what_clients_ask) {
     std::uint64_t file = 0;
     const unique_fd fd = open_by(way, path, file);
     if (read_by(way, file, 10) != "abc") return "read";
-    if (ask(way, request_of(FARCALL_IO_OPEN), path + "x").result != -ENOENT) return "errno";
-    // It is ready, and says what it is to whom it is left.
+    const farcall_io_message open = request_of(farcall_io_op_open, sizeof(farcall_io_opened));
+    if (ask(way, open, path + "x").result != -ENOENT) return "errno";
+    // The placeholder is ready, and describes itself to a program that inherits it.
     pollfd ready{fd.get(), POLLIN | POLLOUT, 0};
     if (::poll(&ready, 1, 0) != 1 || ready.revents != (POLLIN | POLLOUT)) return "poll";
-    // As a program reads that knows nothing of it.
+    // Read like a program that doesn't know the protocol.
     std::string told(1000, '\0');
     const ssize_t first = ::read(fd.get(), told.data(), 1);
     const ssize_t rest = ::read(fd.get(), told.data() + 1, told.size() - 1);
@@ -152,8 +153,8 @@ TEST_F(child_servers, do_what_clients_ask) {
   EXPECT_EQ(sync(target_, use, tree_ / "in/a"), "");
 }
 
-TEST_F(child_servers, close_what_nobody_has) {
-  // For the next call, too.
+TEST_F(child_servers, close_files_without_descriptors) {
+  // Static: the next call uses the server, too.
   static std::optional<child_server> server;
   const auto begin = +[](const std::string& path) {
     server.emplace(files::of_this_target());
@@ -162,9 +163,9 @@ TEST_F(child_servers, close_what_nobody_has) {
     unique_fd fd = open_by(way, path, file);
     unique_fd copy(::dup(fd.get()));
     fd.reset();
-    farcall_io_request closing = request_of(FARCALL_IO_CLOSE);
+    farcall_io_message closing = request_of(farcall_io_op_close);
     closing.file = file;
-    // There is a copy.
+    // The copy keeps the file open.
     if (ask(way, closing).result != 0 || read_by(way, file, 1) != "a") return -1;
     return copy.release();
   };
@@ -175,32 +176,36 @@ TEST_F(child_servers, close_what_nobody_has) {
   EXPECT_TRUE(eventually([&] { return open_here() == 0; }));
   const auto own = +[](const std::string& path) {
     farcall_io_opened opened{};
-    const std::int64_t result = server->open(path, O_RDONLY, 0, opened);
+    const std::int64_t result = server->perform({.operation = farcall_io_op_open,
+                                                 .path = {path.data(), path.size()},
+                                                 .result = &opened,
+                                                 .result_bytes = sizeof opened});
     ::close(opened.descriptor);
-    return result == 0 ? server->close(opened.file) : result;
+    return result == 0 ? server->perform({.operation = farcall_io_op_close, .file = opened.file})
+                       : result;
   };
   EXPECT_EQ(sync(target_, own, tree_ / "in/a"), 0);
   EXPECT_EQ(open_here(), 0U) << "closed before it returns";
   sync(target_, [] { server.reset(); });
 }
 
-TEST_F(child_servers, refuse_what_is_no_request_and_go_on) {
+TEST_F(child_servers, refuse_invalid_requests_and_go_on) {
   const auto use = +[](const std::string& path) {
     child_server server(files::of_this_target());
     const unique_fd other = connect_to(server);
-    farcall_io_request r{};
+    farcall_io_message r{};
     r.version = FARCALL_IO_SOCKET_VERSION;
     std::vector<std::string> bad{"x", std::string(1000, '\xff')};
-    r.operation = FARCALL_IO_OPERATIONS;
+    r.operation = farcall_io_operations;
     bad.push_back(bytes_of(r));
-    r.operation = FARCALL_IO_STAT;
+    r.operation = farcall_io_op_stat;
     r.path_bytes = FARCALL_IO_LONGEST_PATH + 1;
     bad.push_back(bytes_of(r));
-    r.path_bytes = 10; // which do not come
+    r.path_bytes = 10; // the path is not sent
     bad.push_back(bytes_of(r));
-    r.operation = FARCALL_IO_READ;
+    r.operation = farcall_io_op_read;
     r.path_bytes = 0;
-    r.bytes = UINT64_MAX;
+    r.result_bytes = UINT64_MAX;
     bad.push_back(bytes_of(r));
     std::vector<bool> seen;
     for (const std::string& each : bad) {
@@ -210,14 +215,16 @@ TEST_F(child_servers, refuse_what_is_no_request_and_go_on) {
       char byte = 0;
       seen.push_back(is_sent && ::recv(way.get(), &byte, 1, 0) <= 0);
     }
-    seen.push_back(ask(other, request_of(FARCALL_IO_STAT), path).result == 0);
-    // A path with a zero in it is a path of nothing.
-    seen.push_back(ask(other, request_of(FARCALL_IO_STAT), path + std::string(1, '\0')).result ==
-                   -EINVAL);
+    const farcall_io_message stat = request_of(farcall_io_op_stat, sizeof(farcall_io_status));
+    seen.push_back(ask(other, stat, path).result == 0);
+    // A path with a zero byte is invalid.
+    seen.push_back(ask(other, stat, path + std::string(1, '\0')).result == -EINVAL);
+    // A request to open needs space for its result.
+    seen.push_back(ask(other, request_of(farcall_io_op_open), path).result == -EINVAL);
     return seen;
   };
   EXPECT_THAT(sync(target_, use, tree_ / "in/a"),
-              ElementsAre(true, true, true, true, true, true, true, true));
+              ElementsAre(true, true, true, true, true, true, true, true, true));
 }
 
 TEST_F(child_servers, end_while_clients_are_at_work) {

@@ -5,162 +5,126 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
+#include <utility>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 namespace farcall::files {
+namespace {
+
+/// Returns the request of a message, without data and result.
+farcall_io_request to_request(const farcall_io_message& m, const char* texts) noexcept {
+  return {.operation = m.operation,
+          .flags = m.flags,
+          .mode = m.mode,
+          .file = m.file,
+          .offset = m.offset,
+          .bytes = m.bytes,
+          .path = {texts, m.path_bytes},
+          .to = {texts + m.path_bytes, m.to_bytes},
+          .data = nullptr,
+          .data_bytes = m.data_bytes,
+          .result = nullptr,
+          .result_bytes = m.result_bytes};
+}
+
+} // namespace
 
 bool child_session::receive(void* to, std::size_t bytes) noexcept {
   auto* at = static_cast<char*>(to);
   while (bytes > 0) {
-    const ssize_t got = ::recv(connection_, at, bytes, MSG_WAITALL);
+    iovec part{at, bytes};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = ::recvmsg(connection_, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
+    const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+      received_file_ = unique_fd(fd);
+    }
     at += got;
     bytes -= static_cast<std::size_t>(got);
   }
   return true;
 }
 
-/// False: the client has gone, or has sent what is none.
+/// Receives the next request into request_. Returns false if the client has closed the connection,
+/// or if the bytes are not a valid request.
 bool child_session::take_request() {
-  if (!receive(&request_, sizeof request_)) return false;
-  const farcall_io_request& r = request_;
-  if (r.version != FARCALL_IO_SOCKET_VERSION || r.operation >= FARCALL_IO_OPERATIONS ||
-      r.path_bytes > FARCALL_IO_LONGEST_PATH || r.to_bytes > FARCALL_IO_LONGEST_PATH ||
-      (r.bytes > FARCALL_IO_LARGEST_PIECE && r.operation != FARCALL_IO_ALLOCATE)) {
+  farcall_io_message m{};
+  if (!receive(&m, sizeof m) || m.version != FARCALL_IO_SOCKET_VERSION ||
+      m.path_bytes > FARCALL_IO_LONGEST_PATH || m.to_bytes > FARCALL_IO_LONGEST_PATH ||
+      m.data_bytes > FARCALL_IO_LARGEST_PIECE || m.result_bytes > FARCALL_IO_LARGEST_PIECE)
     return false;
+  return shared_.is_mapped() ? take_shared_request(m) : take_request(m);
+}
+
+/// Takes a request whose path, text and data follow its head. Also takes the first request of a
+/// mount's helper.
+bool child_session::take_request(const farcall_io_message& m) {
+  if (m.operation == FARCALL_IO_SHARE) return share(m.bytes) && take_request();
+  if (m.operation >= farcall_io_operations) return false;
+  received_.resize(m.path_bytes + m.to_bytes + m.data_bytes);
+  result_.resize(m.result_bytes);
+  const auto* const texts = reinterpret_cast<const char*>(received_.data());
+  request_ = to_request(m, texts);
+  request_.data = texts + m.path_bytes + m.to_bytes;
+  request_.result = result_.data();
+  return receive(received_.data(), received_.size());
+}
+
+/// Takes a request of a mount's helper, whose data and result are in the shared memory.
+bool child_session::take_shared_request(const farcall_io_message& m) {
+  if (m.operation >= farcall_io_operations && m.operation != FARCALL_IO_FLUSH) return false;
+  received_.resize(m.path_bytes + m.to_bytes);
+  request_ = to_request(m, reinterpret_cast<const char*>(received_.data()));
+  request_.data = shared_.at(m.data_at, m.data_bytes);
+  request_.result = shared_.at(m.result_at, m.result_bytes);
+  return request_.data != nullptr && request_.result != nullptr &&
+         receive(received_.data(), received_.size());
+}
+
+/// Maps the memory file that came with the last request. From then on the client is the helper of a
+/// mount.
+bool child_session::share(std::uint64_t bytes) noexcept {
+  const unique_fd file = std::move(received_file_);
+  if (!shared_.map(file, bytes)) return false;
+  mounted_.emplace(server_.mounted());
+  return true;
+}
+
+/// Performs the request. Afterwards the bytes of its reply are in result_, and a descriptor for the
+/// reply is in passed_.
+std::int64_t child_session::perform() noexcept {
+  if (mounted_) return server_.mounted().perform(request_);
+  const auto what = static_cast<operation>(request_.operation);
+  // Wait for the host in each write. The client may end without closing the file, and the program
+  // that waits for its end expects the file to be complete then.
+  const std::int64_t result =
+      what == operation::write ? files_.write_through(request_) : server_.perform(request_);
+  if (result < 0) {
+    result_.clear();
+  } else if ((traits_of(what) & FARCALL_IO_FILLS) == 0) {
+    result_.resize(std::min(result_.size(), static_cast<std::size_t>(result)));
   }
-  words_.resize(std::size_t{r.path_bytes} + r.to_bytes);
-  const bool brings = r.operation == FARCALL_IO_WRITE || r.operation == FARCALL_IO_PWRITE ||
-                      r.operation == FARCALL_IO_SET_TIMES;
-  data_.resize(brings ? r.bytes : 0);
-  return receive(words_.data(), words_.size()) && receive(data_.data(), data_.size());
-}
-
-/// Where the answer's bytes go.
-std::byte* child_session::room(std::size_t bytes) {
-  answer_.resize(bytes);
-  return answer_.data();
-}
-
-/// As many of them as `result` says.
-std::int64_t child_session::kept(std::int64_t result) {
-  answer_.resize(result > 0 ? std::min(answer_.size(), static_cast<std::size_t>(result)) : 0);
+  if (what == operation::open && result >= 0) {
+    auto& opened = *reinterpret_cast<farcall_io_opened*>(result_.data());
+    passed_ = unique_fd(std::exchange(opened.descriptor, -1));
+  }
   return result;
 }
 
-/// Of a write, which the host has done then: programs end without closing what they have written,
-/// and whoever waits for their end takes it to be there.
-std::int64_t child_session::done(std::int64_t written) {
-  if (written < 0) return written;
-  const std::int64_t error = files_.flush(request_.file);
-  return error < 0 ? error : written;
-}
-
-std::int64_t child_session::open(std::string_view path) {
-  farcall_io_opened opened{};
-  const std::int64_t result =
-      server_.open(path, static_cast<int>(request_.flags), request_.mode, opened);
-  if (result < 0) return result;
-  passed_ = unique_fd(opened.descriptor);
-  opened.descriptor = -1;
-  std::memcpy(room(sizeof opened), &opened, sizeof opened);
-  return 0;
-}
-
-std::int64_t child_session::on_file() {
-  const farcall_io_request& r = request_;
-  switch (r.operation) {
-  case FARCALL_IO_CLOSE:
-    return server_.close(r.file);
-  case FARCALL_IO_READ:
-    return kept(files_.read(r.file, room(r.bytes), r.bytes));
-  case FARCALL_IO_PREAD:
-    return kept(files_.pread(r.file, room(r.bytes), r.bytes, r.offset));
-  case FARCALL_IO_WRITE:
-    return done(files_.write(r.file, data_.data(), data_.size()));
-  case FARCALL_IO_PWRITE:
-    return done(files_.pwrite(r.file, data_.data(), data_.size(), r.offset));
-  case FARCALL_IO_SEEK:
-    return files_.seek(r.file, r.offset, static_cast<int>(r.flags));
-  case FARCALL_IO_SET_FLAGS:
-    return files_.set_flags(r.file, static_cast<int>(r.flags));
-  case FARCALL_IO_FSTAT: {
-    farcall_io_status status{};
-    const std::int64_t result = files_.fstat(r.file, status);
-    if (result == 0) std::memcpy(room(sizeof status), &status, sizeof status);
-    return result;
-  }
-  case FARCALL_IO_FTRUNCATE:
-    return files_.ftruncate(r.file, r.offset);
-  case FARCALL_IO_FSYNC:
-    return files_.fsync(r.file, r.flags != 0);
-  case FARCALL_IO_ALLOCATE:
-    return files_.allocate(r.file, static_cast<int>(r.flags), r.offset,
-                           static_cast<std::int64_t>(r.bytes));
-  case FARCALL_IO_LIST:
-    return kept(files_.list(r.file, room(r.bytes), r.bytes));
-  default:
-    return -ENOSYS;
-  }
-}
-
-std::int64_t child_session::on_path(const paths& named) {
-  const farcall_io_request& r = request_;
-  switch (r.operation) {
-  case FARCALL_IO_OPEN:
-    return open(named.first);
-  case FARCALL_IO_STAT: {
-    farcall_io_status status{};
-    const std::int64_t result = files_.stat(named.first, r.flags != 0, status);
-    if (result == 0) std::memcpy(room(sizeof status), &status, sizeof status);
-    return result;
-  }
-  case FARCALL_IO_ACCESS:
-    return files_.access(named.first, static_cast<int>(r.flags));
-  case FARCALL_IO_TRUNCATE:
-    return files_.truncate(named.first, r.offset);
-  case FARCALL_IO_UNLINK:
-    return files_.unlink(named.first);
-  case FARCALL_IO_RMDIR:
-    return files_.rmdir(named.first);
-  case FARCALL_IO_MKDIR:
-    return files_.mkdir(named.first, r.mode);
-  case FARCALL_IO_RENAME:
-    return files_.rename(named.first, named.second, r.flags);
-  case FARCALL_IO_READ_LINK:
-    return kept(files_.read_link(named.first, reinterpret_cast<char*>(room(r.bytes)), r.bytes));
-  case FARCALL_IO_LINK:
-    return files_.link(named.first, named.second, r.flags != 0);
-  case FARCALL_IO_SYMLINK:
-    return files_.symlink(named.first, named.second);
-  case FARCALL_IO_SET_MODE:
-    return files_.set_mode(r.file, named.first, r.mode);
-  case FARCALL_IO_SET_OWNER:
-    return files_.set_owner(r.file, named.first, r.flags != 0, r.user, r.group);
-  case FARCALL_IO_SET_TIMES: {
-    farcall_io_times times{};
-    if (data_.size() != sizeof times) return -EINVAL;
-    std::memcpy(&times, data_.data(), sizeof times);
-    return files_.set_times(r.file, named.first, r.flags != 0, times);
-  }
-  case FARCALL_IO_SPACE: {
-    farcall_io_space space{};
-    const std::int64_t result = files_.space(r.file, named.first, space);
-    if (result == 0) std::memcpy(room(sizeof space), &space, sizeof space);
-    return result;
-  }
-  default:
-    return on_file();
-  }
-}
-
-bool child_session::answer(std::int64_t result) noexcept {
-  farcall_io_answer head{result, answer_.size()};
-  std::array<iovec, 2> parts{iovec{&head, sizeof head}, iovec{answer_.data(), answer_.size()}};
+bool child_session::reply(std::int64_t result) noexcept {
+  farcall_io_reply head{result, result_.size()};
+  std::array<iovec, 2> parts{iovec{&head, sizeof head}, iovec{result_.data(), result_.size()}};
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
@@ -194,11 +158,7 @@ bool child_session::answer(std::int64_t result) noexcept {
 
 void child_session::run() {
   while (take_request()) {
-    const std::string_view words(words_.data(), words_.size());
-    answer_.clear();
-    const std::int64_t result =
-        on_path({words.substr(0, request_.path_bytes), words.substr(request_.path_bytes)});
-    if (!answer(result)) return;
+    if (!reply(perform())) return;
   }
 }
 

@@ -3,51 +3,51 @@
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/files/file_calls.hpp>
 #include <farcall/files/io_socket.h>
+#include <farcall/files/mounted_files.hpp>
+#include <farcall/files/shared_pages.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <optional>
 #include <vector>
 
 namespace farcall::files {
 
 class child_server;
 
-/// Serves one client of a child_server: reads requests from its connection, has file_calls do them,
-/// and answers. Used by one thread.
+/// Serves one client of a child_server: reads requests from its connection, has the server perform
+/// them, and sends the replies. Used by one thread.
 class child_session {
  public:
-  /// Everything outlives it.
+  /// All three arguments must outlive the session.
   child_session(child_server& server, file_calls& files, int connection) noexcept
       : server_(server), files_(files), connection_(connection) {}
 
-  /// Until the client has gone, or sends what is no request. Throws std::bad_alloc.
+  /// Serves requests until the client closes the connection or sends anything but a valid request.
+  /// Throws std::bad_alloc.
   void run();
 
  private:
-  struct paths {
-    std::string_view first;
-    std::string_view second;
-  };
-
   [[nodiscard]] bool receive(void* to, std::size_t bytes) noexcept;
   [[nodiscard]] bool take_request();
-  [[nodiscard]] std::int64_t on_file();
-  [[nodiscard]] std::int64_t on_path(const paths& named);
-  [[nodiscard]] std::int64_t done(std::int64_t written);
-  [[nodiscard]] std::int64_t open(std::string_view path);
-  [[nodiscard]] std::byte* room(std::size_t bytes);
-  [[nodiscard]] std::int64_t kept(std::int64_t result);
-  [[nodiscard]] bool answer(std::int64_t result) noexcept;
+  [[nodiscard]] bool take_request(const farcall_io_message& m);
+  [[nodiscard]] bool take_shared_request(const farcall_io_message& m);
+  [[nodiscard]] bool share(std::uint64_t bytes) noexcept;
+  [[nodiscard]] std::int64_t perform() noexcept;
+  [[nodiscard]] bool reply(std::int64_t result) noexcept;
 
   child_server& server_;
   file_calls& files_;
   int connection_;
   farcall_io_request request_{};
-  std::vector<char> words_;       ///< of the request: its paths
-  std::vector<std::byte> data_;   ///< to be written
-  std::vector<std::byte> answer_; ///< behind its head
-  unique_fd passed_;              ///< with the answer
+  std::vector<std::byte> received_; ///< path, text and data of the request
+  /// Bytes of the operation's result, sent after the head of the reply.
+  std::vector<std::byte> result_;
+  unique_fd passed_;        ///< descriptor that is sent with the reply
+  unique_fd received_file_; ///< descriptor that came with the last request
+  /// Memory that is shared with the client, if the client is the helper of a mount.
+  shared_pages shared_;
+  std::optional<mounted_files::connection> mounted_;
 };
 
 } // namespace farcall::files

@@ -5,6 +5,7 @@
 #include <farcall/files/attach.hpp>
 #include <farcall/files/file_calls.hpp>
 #include <farcall/files/file_view.hpp>
+#include <farcall/files/mount_client.hpp>
 #include <farcall/offload/job_state.hpp>
 
 #include <cerrno>
@@ -13,12 +14,36 @@
 #include <optional>
 #include <utility>
 
+#include <sys/eventfd.h>
+
 namespace farcall::files {
 namespace {
 
-/// A file that the host has passed comes by another way than its reply, from which it is behind by
-/// what a thread takes to wake up.
-constexpr std::chrono::seconds longest_on_its_way{5};
+/// Maximum time to wait for a descriptor after the host's reply has said that it is passed.
+/// Descriptor and reply are sent separately, and the descriptor usually arrives a little later, in
+/// about the time that a thread needs to wake up.
+constexpr std::chrono::seconds max_on_its_way{5};
+
+request to_request(const farcall_io_request& asked) noexcept {
+  return {.what = static_cast<operation>(asked.operation),
+          .file = asked.file,
+          .offset = asked.offset,
+          .bytes = asked.bytes,
+          .flags = static_cast<std::uint32_t>(asked.flags),
+          .mode = asked.mode,
+          .path = {asked.path.at, asked.path.bytes},
+          .to = {asked.to.at, asked.to.bytes},
+          .data = {static_cast<const std::byte*>(asked.data), asked.data_bytes}};
+}
+
+/// Sends an operation by to.ask() and returns its result. The bytes of the reply go to `memory`.
+template <class To>
+std::int64_t ask_for(To& to, request what, void* memory, std::size_t bytes) {
+  if (bytes == 0) return to.ask(what);
+  const landing_place landing(memory, bytes);
+  what.landing = landing.number();
+  return to.ask(what);
+}
 
 bool are_buffered() {
   const setting& s = settings::row("io-buffer");
@@ -27,17 +52,12 @@ bool are_buffered() {
 
 } // namespace
 
-file_calls::file_calls(detail::job_core& job, std::vector<prefix> prefixes, bool wants_descriptors)
-    : prefixes_(std::move(prefixes)), buffers_(are_buffered()),
-      wants_descriptors_(wants_descriptors), host_(job) {}
+file_calls::file_calls(detail::job_core& job, std::vector<prefix> prefixes, forwarding kind)
+    : prefixes_(std::move(prefixes)), buffers_(are_buffered()), kind_(kind), host_(job) {}
 
-bool file_calls::is_hosts(std::string_view path) const noexcept {
-  try {
-    return find_prefix(prefixes_, path).has_value();
-  } catch (const std::bad_alloc&) {
-    // Opening it there fails likewise.
-    return true;
-  }
+void file_calls::begin() {
+  if (kind_ != forwarding::data) leave_mount_helper();
+  if (kind_ != forwarding::nothing) attach(shared_from_this(), kind_);
 }
 
 file_calls::file_ref file_calls::find(std::uint64_t number) {
@@ -62,7 +82,7 @@ void file_calls::keep(const file_ref& opened) {
     other->stop_buffering();
 }
 
-/// What `f` returns of the file.
+/// Returns f(file) for the open file with the given number, or -EBADF if there is none.
 template <class F>
 std::int64_t file_calls::on_file(std::uint64_t file, const F& f) noexcept {
   return host_.guarded([&]() -> std::int64_t {
@@ -71,7 +91,8 @@ std::int64_t file_calls::on_file(std::uint64_t file, const F& f) noexcept {
   });
 }
 
-/// What `f` returns, after everything that was written: the path may be of a file that is open.
+/// Waits for all writes to open files, and returns f(), which performs an operation on a path. The
+/// wait is needed because the path may name one of the open files.
 template <class F>
 std::int64_t file_calls::on_path(const F& f) noexcept {
   return host_.guarded([&]() -> std::int64_t {
@@ -88,56 +109,85 @@ std::int64_t file_calls::on_path(const F& f) noexcept {
   });
 }
 
-std::int64_t file_calls::ask_file(request what, void* to, std::size_t bytes) noexcept {
-  return on_file(what.file, [&](buffered_file& file) {
-    if (to == nullptr) return file.ask(what);
-    const landing_place landing(to, bytes);
-    what.landing = landing.number();
-    return file.ask(what);
-  });
+std::int64_t file_calls::perform(const farcall_io_request& asked) noexcept {
+  if (asked.operation >= farcall_io_operations) return -ENOSYS;
+  void* const to = asked.result;
+  const bool is_at_position = asked.offset == at_position;
+  switch (static_cast<operation>(asked.operation)) {
+  case operation::open:
+  case operation::reopen:
+    return open_at_host(asked);
+  case operation::close:
+    return close_at_host(asked.file);
+  case operation::read:
+    return on_file(asked.file, [&](buffered_file& f) {
+      return is_at_position ? f.read(to, asked.result_bytes)
+                            : f.pread(to, asked.result_bytes, asked.offset);
+    });
+  case operation::write:
+    return on_file(asked.file, [&](buffered_file& f) {
+      return is_at_position ? f.write(asked.data, asked.data_bytes)
+                            : f.pwrite(asked.data, asked.data_bytes, asked.offset);
+    });
+  case operation::seek:
+    return on_file(asked.file, [&](buffered_file& f) { return f.seek(asked.offset, asked.flags); });
+  case operation::set_flags:
+    return on_file(asked.file, [&](buffered_file& f) { return f.set_flags(asked.flags); });
+  default:
+    return ask(asked);
+  }
 }
 
-std::int64_t file_calls::ask_path(request what, void* to, std::size_t bytes) noexcept {
+/// Performs an operation that perform() does not treat specially: sends it to the host, and waits
+/// for its result.
+std::int64_t file_calls::ask(const farcall_io_request& asked) noexcept {
+  const request what = to_request(asked);
+  const unsigned traits = traits_of(what.what);
+  const bool is_on_path = (traits & FARCALL_IO_ON_FILE) == 0 ||
+                          ((traits & FARCALL_IO_ON_PATH) != 0 && !what.path.empty());
+  if (!is_on_path) {
+    return on_file(asked.file, [&](buffered_file& f) {
+      return ask_for(f, what, asked.result, asked.result_bytes);
+    });
+  }
   return on_path([&] {
-    if (to == nullptr) return host_.ask(what);
-    const landing_place landing(to, bytes);
-    what.landing = landing.number();
-    return host_.ask(what);
+    if ((traits & FARCALL_IO_CHANGES) != 0) {
+      const std::shared_lock guard(mutex_);
+      for (const auto& [number, file] : files_)
+        file->drop_read_ahead();
+    }
+    return ask_for(host_, what, asked.result, asked.result_bytes);
   });
 }
 
-std::int64_t file_calls::ask_either(const request& what, void* to, std::size_t bytes) noexcept {
-  return what.path.empty() ? ask_file(what, to, bytes) : ask_path(what, to, bytes);
-}
-
-std::int64_t file_calls::ask_to_open(const request& what, opened_file& there) {
-  const landing_place landing(&there, sizeof there);
-  request r = what;
-  r.landing = landing.number();
-  return host_.ask(r);
-}
-
-std::int64_t file_calls::open(std::string_view path, int flags, std::uint32_t mode,
-                              farcall_io_opened& opened) noexcept {
+std::int64_t file_calls::open_at_host(const farcall_io_request& asked) noexcept {
+  const bool wants_status = asked.result_bytes == sizeof(farcall_io_opened_status);
+  if (!wants_status && asked.result_bytes != sizeof(farcall_io_opened)) return -EINVAL;
+  auto& opened = *static_cast<farcall_io_opened*>(asked.result);
   return on_path([&]() -> std::int64_t {
-    request what{
-        .what = operation::open, .flags = to_open_flags(flags), .mode = mode, .path = path};
+    request what = to_request(asked);
+    what.flags = to_open_flags(asked.flags);
     std::optional<passed_files::ticket> wanted;
-    if (wants_descriptors_) {
+    if (kind_ == forwarding::descriptors) {
+      // Check here that the process may have another descriptor. If not, the kernel would drop the
+      // file that the host passes, and the wait for it would end with an error of another kind.
+      if (!unique_fd(::eventfd(0, EFD_CLOEXEC))) return -errno;
       wanted.emplace(passed_);
       what.flags |= open_wishes::descriptor;
       what.transfer = wanted->number();
     }
     opened_file there;
-    if (const std::int64_t result = ask_to_open(what, there); result < 0) return result;
-    opened = {there.file, there.mode, -1};
+    if (const std::int64_t result = ask_for(host_, what, &there, sizeof there); result < 0)
+      return result;
+    opened = {there.file, there.status.mode, -1};
+    if (wants_status) static_cast<farcall_io_opened_status*>(asked.result)->status = there.status;
     if (wanted && there.file == 0) {
-      unique_fd file = wanted->wait(deadline_after(longest_on_its_way));
+      unique_fd file = wanted->wait(deadline_after(max_on_its_way));
       opened.descriptor = file.release();
       return opened.descriptor < 0 ? -EIO : 0;
     }
     try {
-      keep(std::make_shared<buffered_file>(host_, there, flags, buffers_));
+      keep(std::make_shared<buffered_file>(host_, there, asked.flags, buffers_));
     } catch (...) {
       (void)host_.ask({.what = operation::close, .file = there.file});
       throw;
@@ -146,11 +196,7 @@ std::int64_t file_calls::open(std::string_view path, int flags, std::uint32_t mo
   });
 }
 
-void file_calls::take_file(std::uint64_t number, unique_fd file) noexcept {
-  passed_.put(number, std::move(file));
-}
-
-std::int64_t file_calls::close(std::uint64_t file) noexcept {
+std::int64_t file_calls::close_at_host(std::uint64_t file) noexcept {
   return host_.guarded([&]() -> std::int64_t {
     file_ref gone;
     {
@@ -164,6 +210,16 @@ std::int64_t file_calls::close(std::uint64_t file) noexcept {
   });
 }
 
+void file_calls::take_file(std::uint64_t number, unique_fd file) noexcept {
+  passed_.put(number, std::move(file));
+}
+
+std::int64_t file_calls::write_through(const farcall_io_request& asked) noexcept {
+  return on_file(asked.file, [&](buffered_file& f) {
+    return f.write_through(asked.data, asked.data_bytes, asked.offset);
+  });
+}
+
 std::int64_t file_calls::flush(std::uint64_t file) noexcept {
   return on_file(file, [](buffered_file& f) {
     f.wait_for_writes();
@@ -171,146 +227,11 @@ std::int64_t file_calls::flush(std::uint64_t file) noexcept {
   });
 }
 
-std::int64_t file_calls::read(std::uint64_t file, void* to, std::size_t bytes) noexcept {
-  return on_file(file, [&](buffered_file& f) { return f.read(to, bytes); });
-}
-
-std::int64_t file_calls::write(std::uint64_t file, const void* from, std::size_t bytes) noexcept {
-  return on_file(file, [&](buffered_file& f) { return f.write(from, bytes); });
-}
-
-std::int64_t file_calls::pread(std::uint64_t file, void* to, std::size_t bytes,
-                               std::int64_t offset) noexcept {
-  return on_file(file, [&](buffered_file& f) { return f.pread(to, bytes, offset); });
-}
-
-std::int64_t file_calls::pwrite(std::uint64_t file, const void* from, std::size_t bytes,
-                                std::int64_t offset) noexcept {
-  return on_file(file, [&](buffered_file& f) { return f.pwrite(from, bytes, offset); });
-}
-
-std::int64_t file_calls::seek(std::uint64_t file, std::int64_t offset, int whence) noexcept {
-  return on_file(file, [&](buffered_file& f) { return f.seek(offset, whence); });
-}
-
-std::int64_t file_calls::set_flags(std::uint64_t file, int flags) noexcept {
-  return on_file(file, [&](buffered_file& f) { return f.set_flags(flags); });
-}
-
-std::int64_t file_calls::fstat(std::uint64_t file, farcall_io_status& status) noexcept {
-  return ask_file({.what = operation::fstat, .file = file}, &status, sizeof status);
-}
-
-std::int64_t file_calls::ftruncate(std::uint64_t file, std::int64_t size) noexcept {
-  return ask_file({.what = operation::ftruncate, .file = file, .offset = size});
-}
-
-std::int64_t file_calls::fsync(std::uint64_t file, bool data_only) noexcept {
-  return ask_file({.what = operation::fsync, .file = file, .flags = data_only ? 1U : 0U});
-}
-
-std::int64_t file_calls::list(std::uint64_t file, void* to, std::size_t bytes) noexcept {
-  return ask_file({.what = operation::list, .file = file, .bytes = bytes}, to, bytes);
-}
-
-std::int64_t file_calls::stat(std::string_view path, bool follows_link,
-                              farcall_io_status& status) noexcept {
-  return ask_path({.what = operation::stat, .flags = follows_link ? 1U : 0U, .path = path}, &status,
-                  sizeof status);
-}
-
-std::int64_t file_calls::access(std::string_view path, int mode) noexcept {
-  return ask_path(
-      {.what = operation::access, .flags = static_cast<std::uint32_t>(mode), .path = path});
-}
-
-std::int64_t file_calls::truncate(std::string_view path, std::int64_t size) noexcept {
-  return on_path([&] {
-    {
-      const std::shared_lock guard(mutex_);
-      for (const auto& [number, file] : files_)
-        file->drop_read_ahead();
-    }
-    return host_.ask({.what = operation::truncate, .offset = size, .path = path});
-  });
-}
-
-std::int64_t file_calls::unlink(std::string_view path) noexcept {
-  return ask_path({.what = operation::unlink, .path = path});
-}
-
-std::int64_t file_calls::rmdir(std::string_view path) noexcept {
-  return ask_path({.what = operation::rmdir, .path = path});
-}
-
-std::int64_t file_calls::mkdir(std::string_view path, std::uint32_t mode) noexcept {
-  return ask_path({.what = operation::mkdir, .mode = mode, .path = path});
-}
-
-std::int64_t file_calls::rename(std::string_view from, std::string_view to,
-                                std::uint32_t flags) noexcept {
-  return ask_path({.what = operation::rename, .flags = flags, .path = from, .to = to});
-}
-
-std::int64_t file_calls::read_link(std::string_view path, char* to, std::size_t bytes) noexcept {
-  return ask_path({.what = operation::read_link, .bytes = bytes, .path = path}, to, bytes);
-}
-
-std::int64_t file_calls::link(std::string_view from, std::string_view to,
-                              bool follows_link) noexcept {
-  return ask_either(
-      {.what = operation::link, .flags = follows_link ? 1U : 0U, .path = from, .to = to});
-}
-
-std::int64_t file_calls::symlink(std::string_view content, std::string_view path) noexcept {
-  return ask_path({.what = operation::symlink, .path = path, .to = content});
-}
-
-std::int64_t file_calls::allocate(std::uint64_t file, int mode, std::int64_t offset,
-                                  std::int64_t bytes) noexcept {
-  if (offset < 0 || bytes <= 0) return -EINVAL;
-  return ask_file({.what = operation::allocate,
-                   .file = file,
-                   .offset = offset,
-                   .bytes = static_cast<std::uint64_t>(bytes),
-                   .flags = static_cast<std::uint32_t>(mode)});
-}
-
-std::int64_t file_calls::set_mode(std::uint64_t file, std::string_view path,
-                                  std::uint32_t mode) noexcept {
-  return ask_either(
-      {.what = operation::set_mode, .file = file, .flags = 1, .mode = mode, .path = path});
-}
-
-std::int64_t file_calls::set_owner(std::uint64_t file, std::string_view path, bool follows_link,
-                                   std::uint32_t user, std::uint32_t group) noexcept {
-  return ask_either({.what = operation::set_owner,
-                     .file = file,
-                     .offset = group,
-                     .bytes = user,
-                     .flags = follows_link ? 1U : 0U,
-                     .path = path});
-}
-
-std::int64_t file_calls::set_times(std::uint64_t file, std::string_view path, bool follows_link,
-                                   const farcall_io_times& times) noexcept {
-  return ask_either({.what = operation::set_times,
-                     .file = file,
-                     .flags = follows_link ? 1U : 0U,
-                     .path = path,
-                     .data = std::as_bytes(std::span(&times, 1))});
-}
-
-std::int64_t file_calls::space(std::uint64_t file, std::string_view path,
-                               farcall_io_space& space) noexcept {
-  return ask_either({.what = operation::space, .file = file, .flags = 1, .path = path}, &space,
-                    sizeof space);
-}
-
 void file_calls::finish() noexcept {
   detach(*this);
   host_.end([this] {
-    // Nobody uses them any more.
+    // Use the files without a lock, because all calls have ended, and so other threads do not use
+    // the files any more.
     for (const auto& [number, file] : files_) {
       file->wait_for_writes();
       if (const std::int64_t error = file->take_error(); error < 0) {
@@ -335,15 +256,16 @@ std::shared_ptr<detail::job_service> join_files(detail::job_state& job, const st
   const std::size_t end_of_view = told.find(';');
   if (end_of_view == std::string::npos) throw error("the host does not say how it sees files");
   const transport* const way = job.members->route_to(host_id).via;
-  const bool is_here = way != nullptr && way->scheme() == "shm";
+  const bool is_here = way != nullptr && way->traits().shares_memory;
   const bool is_same =
       is_here && parse_file_view(std::string_view(told).substr(0, end_of_view)) == own_file_view();
-  const forwarding kind = chosen_forwarding(is_here, is_same);
-  const auto files = std::make_shared<file_calls>(
+  forwarding kind = chosen_forwarding(is_here, is_same);
+  // Descriptors are passed to the preloaded library, which is missing if the user wants mounts.
+  if (kind == forwarding::descriptors && has_mount_helper() && chosen_way() == way_of_files::mount)
+    kind = forwarding::data;
+  return std::make_shared<file_calls>(
       job, parse_prefixes(std::string_view(told).substr(end_of_view + 1), "the host's files"),
-      kind == forwarding::descriptors);
-  if (kind != forwarding::nothing) attach(files);
-  return files;
+      kind);
 }
 
 } // namespace farcall::files

@@ -5,7 +5,7 @@
 #include <farcall/files/host_requests.hpp>
 #include <farcall/files/read_ahead.hpp>
 #include <farcall/offload/job_state.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ namespace farcall::test::file_calls_test {
 namespace {
 
 namespace fs = std::filesystem;
+using files::at_position;
 using ::testing::HasSubstr;
 
 /// A job whose target may use two folders: "in", where it may write, and "read".
@@ -42,7 +44,7 @@ class host_files : public ::testing::Test {
     target_ = job_->targets().front();
   }
 
-  /// Descriptors of this process whose files lie in the tree.
+  /// Counts the descriptors of this process that refer to files in the tree.
   [[nodiscard]] std::size_t open_here() const {
     std::size_t count = 0;
     std::error_code ignored;
@@ -58,20 +60,21 @@ class host_files : public ::testing::Test {
   node target_;
 };
 
-/// What the tests have targets do. Results as those of file_calls.
+/// Functions that the tests call on targets. They return what file_calls returns.
 struct opened_file {
   std::int64_t result = 0;
   std::uint64_t number = 0;
 };
 opened_file open_there(const std::string& path, int flags) {
   farcall_io_opened opened{};
-  const std::int64_t result = files::of_this_target().open(path, flags, 0644, opened);
+  const std::int64_t result = files::of_this_target().open(path, flags, 0644, &opened);
   return {result, opened.file};
 }
 std::string read_there(const std::string& path, std::size_t bytes) {
   const opened_file file = open_there(path, O_RDONLY);
   std::string all(bytes, '\0');
-  const std::int64_t got = files::of_this_target().read(file.number, all.data(), bytes);
+  const std::int64_t got =
+      files::of_this_target().read(file.number, all.data(), bytes, at_position);
   (void)files::of_this_target().close(file.number);
   all.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
   return all;
@@ -79,7 +82,8 @@ std::string read_there(const std::string& path, std::size_t bytes) {
 std::int64_t write_there(const std::string& path, int flags, const std::string& what) {
   const opened_file file = open_there(path, flags);
   if (file.result < 0) return file.result;
-  const std::int64_t done = files::of_this_target().write(file.number, what.data(), what.size());
+  const std::int64_t done =
+      files::of_this_target().write(file.number, what.data(), what.size(), at_position);
   const std::int64_t closed = files::of_this_target().close(file.number);
   return closed < 0 ? closed : done;
 }
@@ -103,33 +107,33 @@ TEST_F(host_files, are_read_and_written_by_a_target) {
   EXPECT_EQ(content_of_file(tree_ / "in/b"), "");
 }
 
-TEST_F(host_files, of_many_pieces_arrive_whole) {
-  for (const std::size_t bytes : {std::size_t{16384}, std::size_t{16385}, files::largest_piece,
-                                  files::largest_piece + 1, 7 * files::largest_piece + 12345}) {
+TEST_F(host_files, that_span_many_pieces_arrive_whole) {
+  for (const std::size_t bytes : {std::size_t{16384}, std::size_t{16385}, files::max_piece,
+                                  files::max_piece + 1, 7 * files::max_piece + 12345}) {
     const std::string all = pattern(bytes);
     EXPECT_EQ(sync(target_, write_there, tree_ / "in/large", O_WRONLY | O_CREAT | O_TRUNC, all),
               static_cast<std::int64_t>(bytes));
     EXPECT_TRUE(content_of_file(tree_ / "in/large") == all) << bytes;
     EXPECT_TRUE(sync(target_, read_there, tree_ / "in/large", bytes) == all) << bytes;
-    // As far as there is something; and from the position, which has not moved further.
+    // A read beyond the end is short; it starts at the position, which no other read has moved.
     EXPECT_TRUE(sync(target_, read_there, tree_ / "in/large", 2 * bytes) == all) << bytes;
   }
 }
 
-TEST_F(host_files, have_one_position_that_ends_where_a_short_read_did) {
-  const std::string all = pattern(files::largest_piece * 2 + 10);
+TEST_F(host_files, keep_one_position_that_follows_short_reads) {
+  const std::string all = pattern(files::max_piece * 2 + 10);
   write_file(tree_ / "in/f", all);
   const auto positions = +[](const std::string& path) {
     auto& f = files::of_this_target();
     const opened_file file = open_there(path, O_RDWR);
-    std::vector<char> to(8 * files::largest_piece);
+    std::vector<char> to(8 * files::max_piece);
     std::vector<std::int64_t> seen;
     seen.push_back(f.seek(file.number, 10, SEEK_SET));
-    seen.push_back(f.read(file.number, to.data(), to.size()));
+    seen.push_back(f.read(file.number, to.data(), to.size(), at_position));
     seen.push_back(f.seek(file.number, 0, SEEK_CUR));
-    seen.push_back(f.pread(file.number, to.data(), to.size(), 20));
+    seen.push_back(f.read(file.number, to.data(), to.size(), 20));
     seen.push_back(f.seek(file.number, 0, SEEK_CUR));
-    seen.push_back(f.read(file.number, to.data(), to.size()));
+    seen.push_back(f.read(file.number, to.data(), to.size(), at_position));
     seen.push_back(f.close(file.number));
     return seen;
   };
@@ -138,21 +142,21 @@ TEST_F(host_files, have_one_position_that_ends_where_a_short_read_did) {
               ::testing::ElementsAre(10, size - 10, size, size - 20, size, 0, 0));
 }
 
-/// Offsets at which nothing can be written.
-constexpr auto beyond_all_files = INT64_MAX - static_cast<std::int64_t>(4 * files::largest_piece);
+/// Offset at which every write fails.
+constexpr auto beyond_all_files = INT64_MAX - static_cast<std::int64_t>(4 * files::max_piece);
 
-TEST_F(host_files, have_nothing_written_behind_a_piece_that_fails) {
+TEST_F(host_files, skip_writes_after_a_failed_piece) {
   const auto beyond = +[](const std::string& path) {
     auto& f = files::of_this_target();
     const opened_file file = open_there(path, O_WRONLY | O_CREAT);
-    const std::string all(4 * files::largest_piece, 'x');
+    const std::string all(4 * files::max_piece, 'x');
     std::vector<std::int64_t> seen;
-    // It may go on meanwhile, or be told at once.
-    const std::int64_t done = f.pwrite(file.number, all.data(), all.size(), beyond_all_files);
+    // The write may report the error at once, or leave it to fsync().
+    const std::int64_t done = f.write(file.number, all.data(), all.size(), beyond_all_files);
     seen.push_back(done < 0 ? done : f.fsync(file.number, false));
-    // Told once; what comes then is a new beginning.
+    // An error is reported once; writing goes on afterwards.
     seen.push_back(f.fsync(file.number, false));
-    seen.push_back(f.pwrite(file.number, "abc", 3, 0));
+    seen.push_back(f.write(file.number, "abc", 3, 0));
     seen.push_back(f.close(file.number));
     return seen;
   };
@@ -160,11 +164,11 @@ TEST_F(host_files, have_nothing_written_behind_a_piece_that_fails) {
   EXPECT_EQ(content_of_file(tree_ / "in/f"), "abc");
 }
 
-TEST_F(host_files, tell_of_a_write_that_failed_when_they_are_closed) {
+TEST_F(host_files, report_a_failed_write_when_they_are_closed) {
   const auto beyond = +[](const std::string& path) {
     auto& f = files::of_this_target();
     const opened_file file = open_there(path, O_WRONLY | O_CREAT);
-    const std::int64_t done = f.pwrite(file.number, "x", 1, beyond_all_files);
+    const std::int64_t done = f.write(file.number, "x", 1, beyond_all_files);
     return std::pair(done, f.close(file.number));
   };
   EXPECT_EQ(sync(target_, beyond, tree_ / "in/f"),
@@ -172,15 +176,15 @@ TEST_F(host_files, tell_of_a_write_that_failed_when_they_are_closed) {
   EXPECT_EQ(open_here(), 0U) << "it is closed nevertheless";
 }
 
-TEST_F(host_files, that_are_synchronous_tell_at_once) {
+TEST_F(host_files, that_are_synchronous_report_errors_at_once) {
   const auto beyond = +[](const std::string& path) {
     const opened_file file = open_there(path, O_WRONLY | O_CREAT | O_DSYNC);
-    return files::of_this_target().pwrite(file.number, "x", 1, beyond_all_files);
+    return files::of_this_target().write(file.number, "x", 1, beyond_all_files);
   };
   EXPECT_EQ(sync(target_, beyond, tree_ / "in/f"), -EFBIG);
 }
 
-TEST_F(host_files, are_as_they_were_written_for_all_descriptors_and_names) {
+TEST_F(host_files, are_consistent_across_descriptors_and_names) {
   const auto use = +[](const std::string& in) -> std::string {
     auto& f = files::of_this_target();
     const std::uint64_t first = open_there(in + "/a", O_RDWR | O_CREAT).number;
@@ -188,48 +192,48 @@ TEST_F(host_files, are_as_they_were_written_for_all_descriptors_and_names) {
     std::string got(block.size(), '\0');
     farcall_io_status s{};
     for (std::int64_t i = 0; i < 20; ++i) {
-      if (f.write(first, block.data(), block.size()) != 100'000) return "write";
-      if (f.stat(in + "/a", true, s) != 0 || s.size != (i + 1) * 100'000) return "stat";
+      if (f.write(first, block.data(), block.size(), at_position) != 100'000) return "write";
+      if (f.stat(in + "/a", true, &s) != 0 || s.size != (i + 1) * 100'000) return "stat";
     }
-    if (f.pread(first, got.data(), got.size(), 1'900'000) != 100'000 || got != block)
-      return "pread";
-    // Read in a row by two, so that it is read ahead, and then changed by a third.
+    if (f.read(first, got.data(), got.size(), 1'900'000) != 100'000 || got != block) return "pread";
+    // Two descriptors read in a row, so that the file is read ahead; then a third one changes it.
     const std::uint64_t second = open_there(in + "/a", O_RDONLY).number;
     const std::uint64_t third = open_there(in + "/a", O_RDONLY).number;
     if (f.close(first) != 0) return "close";
     for (int i = 0; i < 3; ++i) {
-      if (f.read(second, got.data(), got.size()) != 100'000) return "read in a row";
-      if (f.read(third, got.data(), got.size()) != 100'000) return "read in a row";
+      if (f.read(second, got.data(), got.size(), at_position) != 100'000) return "read in a row";
+      if (f.read(third, got.data(), got.size(), at_position) != 100'000) return "read in a row";
     }
     const std::uint64_t writer = open_there(in + "/a", O_WRONLY).number;
-    if (f.pwrite(writer, "new", 3, 300'000) != 3) return "pwrite";
-    if (f.read(second, got.data(), 3) != 3 || got.substr(0, 3) != "new") return "changed";
+    if (f.write(writer, "new", 3, 300'000) != 3) return "pwrite";
+    if (f.read(second, got.data(), 3, at_position) != 3 || got.substr(0, 3) != "new")
+      return "changed";
     if (f.close(writer) != 0 || f.truncate(in + "/a", 400'000) != 0) return "truncate";
-    if (f.read(third, got.data(), got.size()) != 100'000) return "before the new end";
-    if (f.read(third, got.data(), got.size()) != 0) return "behind the new end";
+    if (f.read(third, got.data(), got.size(), at_position) != 100'000) return "before the new end";
+    if (f.read(third, got.data(), got.size(), at_position) != 0) return "behind the new end";
     return "";
   };
   EXPECT_EQ(sync(target_, use, tree_ / "in"), "");
 }
 
-TEST_F(host_files, are_read_ahead_of_one_who_reads_on) {
-  const std::string all = pattern(3 * files::largest_piece + 12345);
+TEST_F(host_files, are_read_ahead_of_a_sequential_reader) {
+  const std::string all = pattern(3 * files::max_piece + 12345);
   write_file(tree_ / "read/a", all);
   for (const std::size_t each : {std::size_t{1000}, std::size_t{4096}, std::size_t{300'000},
-                                 files::largest_piece, 2 * files::largest_piece}) {
+                                 files::max_piece, 2 * files::max_piece}) {
     const auto read_on = +[](const std::string& path, std::size_t bytes) {
       auto& f = files::of_this_target();
       const std::uint64_t file = open_there(path, O_RDONLY).number;
       std::string seen;
       std::string piece(bytes, '\0');
       std::int64_t got = 0;
-      while ((got = f.read(file, piece.data(), bytes)) > 0) {
+      while ((got = f.read(file, piece.data(), bytes, at_position)) > 0) {
         seen.append(piece, 0, static_cast<std::size_t>(got));
-        // Somebody goes back, and comes again.
+        // Now and then go back to the start, and return.
         if (seen.size() / bytes % 50 == 7) {
           const auto here = static_cast<std::int64_t>(seen.size());
           (void)f.seek(file, 0, SEEK_SET);
-          (void)f.read(file, piece.data(), 1);
+          (void)f.read(file, piece.data(), 1, at_position);
           if (f.seek(file, here, SEEK_SET) != here) return std::string("seek");
         }
       }
@@ -240,22 +244,22 @@ TEST_F(host_files, are_read_ahead_of_one_who_reads_on) {
   }
 }
 
-TEST_F(host_files, are_not_mixed_up_by_a_thread_that_tells_late_what_it_has_read) {
-  const std::string all = pattern(files::largest_piece);
+TEST_F(host_files, are_read_right_if_a_thread_reports_reads_late) {
+  const std::string all = pattern(files::max_piece);
   write_file(tree_ / "read/a", all);
   const auto use = +[](const std::string& path) -> std::string {
     files::host_requests host(detail::current_job());
     const std::uint64_t number = open_there(path, O_RDONLY).number;
     files::read_ahead ahead(host, number);
     std::string got(1000, '\0');
-    // One thread reads on, and has something fetched from 2000 on.
+    // One thread reads in a row, so that bytes from 2000 on are read ahead.
     ahead.has_read(0, 1000);
     if (ahead.read(got.data(), 1000, 1000) != 1000) return "nothing is read ahead";
-    // Another one has read there in another way, and says so now.
+    // Another thread has read the same bytes itself, and reports it only now.
     ahead.has_read(2000, 1000);
     const std::optional<std::int64_t> n = ahead.read(got.data(), 1000, 3000);
     (void)files::of_this_target().close(number);
-    const bool is_right = got == pattern(files::largest_piece).substr(3000, 1000);
+    const bool is_right = got == pattern(files::max_piece).substr(3000, 1000);
     return !n || (n == 1000 && is_right) ? "" : "bytes of another place";
   };
   EXPECT_EQ(sync(target_, use, tree_ / "read/a"), "");
@@ -277,22 +281,22 @@ TEST_F(host_files, let_a_job_end_while_threads_use_them) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::Not(HasSubstr("is killed")));
 }
 
-TEST_F(host_files, that_are_appended_to_have_no_place_of_their_own) {
+TEST_F(host_files, that_are_appended_to_use_the_hosts_position) {
   const auto append = +[](const std::string& path) {
     auto& f = files::of_this_target();
     const std::uint64_t a = open_there(path, O_RDWR | O_CREAT | O_APPEND).number;
     const std::uint64_t b = open_there(path, O_WRONLY).number;
     std::vector<std::int64_t> seen;
-    seen.push_back(f.write(a, "one", 3));
-    seen.push_back(f.write(b, "O", 1));
-    seen.push_back(f.write(a, "two", 3));
+    seen.push_back(f.write(a, "one", 3, at_position));
+    seen.push_back(f.write(b, "O", 1, at_position));
+    seen.push_back(f.write(a, "two", 3, at_position));
     seen.push_back(f.seek(a, 0, SEEK_CUR));
     seen.push_back(f.set_flags(b, O_APPEND));
-    seen.push_back(f.write(b, "!", 1));
+    seen.push_back(f.write(b, "!", 1, at_position));
     seen.push_back(f.seek(b, 0, SEEK_CUR));
     seen.push_back(f.set_flags(b, 0));
     seen.push_back(f.seek(b, -1, SEEK_END));
-    seen.push_back(f.write(b, "?", 1));
+    seen.push_back(f.write(b, "?", 1, at_position));
     seen.push_back(f.close(a));
     seen.push_back(f.close(b));
     return seen;
@@ -306,7 +310,7 @@ TEST_F(host_files, that_were_left_open_are_written_at_the_end) {
   const auto leave = +[](const std::string& path) {
     const std::string all(300'000, 'x');
     return files::of_this_target().write(open_there(path, O_WRONLY | O_CREAT).number, all.data(),
-                                         all.size());
+                                         all.size(), at_position);
   };
   EXPECT_EQ(sync(target_, leave, tree_ / "in/a"), 300'000);
   job_.reset();
@@ -342,16 +346,16 @@ TEST_F(host_files, give_the_errors_of_local_calls) {
     char byte = 0;
     auto* const nowhere = reinterpret_cast<char*>(std::uintptr_t{64});
     return std::vector<std::int64_t>{
-        f.read(1000, &byte, 1),
+        f.read(1000, &byte, 1, at_position),
         f.close(1000),
-        f.read(folder, &byte, 1),
-        f.write(file, "x", 1),
-        f.read(file, nowhere, 1),
-        f.pwrite(writable, nowhere, 1, 0),
-        f.write(writable, nowhere, std::size_t{4} << 20),
-        f.pread(file, nowhere, std::size_t{4} << 20, 0),
-        f.pread(file, &byte, 1, -1),
-        f.pread(file, &byte, 2, INT64_MAX - 1),
+        f.read(folder, &byte, 1, at_position),
+        f.write(file, "x", 1, at_position),
+        f.read(file, nowhere, 1, at_position),
+        f.write(writable, nowhere, 1, 0),
+        f.write(writable, nowhere, std::size_t{4} << 20, at_position),
+        f.read(file, nowhere, std::size_t{4} << 20, 0),
+        f.read(file, &byte, 1, -2),
+        f.read(file, &byte, 2, INT64_MAX - 1),
         f.seek(file, -1, SEEK_SET),
         f.seek(file, 0, 77),
         f.ftruncate(file, 0),
@@ -360,8 +364,8 @@ TEST_F(host_files, give_the_errors_of_local_calls) {
         f.rmdir(in),
         f.unlink(in + "/a/"),
         f.mkdir(in + "/a", 0755),
-        f.rename(in + "/a", in + "/none/a"),
-        f.rename(in + "/a", in + "/../a"),
+        f.rename(in + "/a", in + "/none/a", 0),
+        f.rename(in + "/a", in + "/../a", 0),
         f.access(in + "/a", X_OK),
         f.truncate(in + "/folder", 0),
         f.set_mode(0, in + "/pipe", 0666),
@@ -377,6 +381,16 @@ TEST_F(host_files, give_the_errors_of_local_calls) {
       << may_all;
 }
 
+TEST_F(host_files, refuse_unknown_operations) {
+  const auto use = +[]() -> std::vector<std::int64_t> {
+    files::host_requests host(detail::current_job());
+    constexpr files::operation none{farcall_io_operations};
+    return {files::of_this_target().perform({.operation = farcall_io_operations}),
+            host.ask({.what = none}), host.ask({.what = files::operation{255}})};
+  };
+  EXPECT_THAT(sync(target_, use), ::testing::Each(-ENOSYS));
+}
+
 TEST_F(host_files, are_named_listed_and_removed) {
   write_file(tree_ / "in/a", "abc");
   fs::create_symlink("a", tree_ / "in/link");
@@ -384,9 +398,9 @@ TEST_F(host_files, are_named_listed_and_removed) {
     auto& f = files::of_this_target();
     farcall_io_status s{};
     std::vector<std::int64_t> seen;
-    seen.push_back(f.stat(in + "/link", true, s));
+    seen.push_back(f.stat(in + "/link", true, &s));
     seen.push_back(s.size);
-    seen.push_back(f.stat(in + "/link", false, s));
+    seen.push_back(f.stat(in + "/link", false, &s));
     seen.push_back(S_ISLNK(s.mode) ? 1 : 0);
     char link[8];
     seen.push_back(f.read_link(in + "/link", link, sizeof link));
@@ -394,7 +408,7 @@ TEST_F(host_files, are_named_listed_and_removed) {
     seen.push_back(f.access(in + "/a", R_OK | W_OK));
     seen.push_back(f.truncate(in + "/a", 1));
     seen.push_back(f.mkdir(in + "/new/", 0750));
-    seen.push_back(f.rename(in + "/a", in + "/new/b"));
+    seen.push_back(f.rename(in + "/a", in + "/new/b", 0));
     seen.push_back(f.unlink(in + "/link"));
     seen.push_back(f.rmdir(in + "/new"));
     return seen;
@@ -423,7 +437,7 @@ TEST_F(host_files, are_named_listed_and_removed) {
   EXPECT_EQ(sync(target_, count, tree_ / "in/many"), 102U);
 }
 
-TEST_F(host_files, of_a_target_are_closed_when_it_ends) {
+TEST_F(host_files, are_closed_when_their_target_ends) {
   write_file(tree_ / "in/a", "abc");
   node second = job_->add("shm");
   EXPECT_EQ(sync(second, open_there, tree_ / "in/a", O_RDONLY).result, 0);
@@ -436,7 +450,7 @@ TEST_F(host_files, of_a_target_are_closed_when_it_ends) {
   EXPECT_EQ(open_here(), 0U);
 }
 
-TEST_F(host_files, of_one_target_are_not_anothers) {
+TEST_F(host_files, cannot_be_used_by_other_targets) {
   write_file(tree_ / "in/a", "abc");
   const node second = job_->add("shm");
   const opened_file mine = sync(target_, open_there, tree_ / "in/a", O_RDONLY);
@@ -454,16 +468,16 @@ TEST_F(host_files, have_a_limit) {
     return std::pair(count, open_there(path, O_RDONLY).result);
   };
   EXPECT_EQ(sync(target_, open_all, tree_ / "in/a"),
-            std::pair(files::most_open_files, std::int64_t{-EMFILE}));
+            std::pair(files::max_open_files, std::int64_t{-EMFILE}));
 }
 
 std::atomic<bool> has_run_beside{false};
 void run_beside() { has_run_beside.store(true, std::memory_order_relaxed); }
 
-TEST_F(host_files, keep_the_thread_that_waits_for_them) {
+TEST_F(host_files, run_no_handlers_while_they_wait) {
   write_file(tree_ / "in/a", "abc");
   const auto use = +[](const std::string& path) {
-    // Waits for this thread from now on.
+    // This handler would run on this thread if waiting for files ran handlers.
     post(this_node(), run_beside);
     for (int i = 0; i < 100; ++i)
       (void)read_there(path, 3);
@@ -482,8 +496,8 @@ TEST_F(host_files, are_used_by_several_threads_at_once) {
         std::string all(40'000, '\0');
         const opened_file file = open_there(path, O_RDONLY);
         const auto at = static_cast<std::size_t>(t) * 1000;
-        const std::int64_t got = files::of_this_target().pread(file.number, all.data(), all.size(),
-                                                               static_cast<std::int64_t>(at));
+        const std::int64_t got = files::of_this_target().read(file.number, all.data(), all.size(),
+                                                              static_cast<std::int64_t>(at));
         if (got == 40'000 && all == pattern(100'000).substr(at, 40'000)) ++good;
         (void)files::of_this_target().close(file.number);
       });
@@ -509,7 +523,18 @@ TEST(host_files_of_jobs, are_checked_before_targets_start) {
               HasSubstr("/no/such/folder"));
 }
 
-TEST(landing_places, take_what_they_are_for_and_nothing_else) {
+/// Messages hold the numbers of rows, so rows must keep their places.
+TEST(operations_on_files, keep_their_numbers) {
+#define FARCALL_IO_NAME(name, ...) #name " "
+  constexpr std::string_view names = FARCALL_IO_OPERATIONS(FARCALL_IO_NAME);
+#undef FARCALL_IO_NAME
+  EXPECT_TRUE(names.starts_with(
+      "open close read write seek set_flags fstat ftruncate fsync list allocate set_mode set_owner "
+      "set_times space stat access truncate unlink rmdir mkdir rename read_link link symlink "))
+      << names;
+}
+
+TEST(landing_places, accept_only_their_own_bytes) {
   std::array<std::byte, 4> here{};
   const std::array<std::byte, 8> from{std::byte{1}};
   std::uint64_t number = 0;

@@ -17,7 +17,8 @@ struct flag_pair {
   std::uint32_t ours;
 };
 
-// O_SYNC contains O_DSYNC, and O_TMPFILE contains O_DIRECTORY: the larger ones come first.
+// The order matters: O_SYNC comes before O_DSYNC and O_TMPFILE before O_DIRECTORY, because the
+// former contain the bits of the latter.
 constexpr flag_pair flag_pairs[] = {
     {O_CREAT, open_flags::create},        {O_EXCL, open_flags::exclusive},
     {O_TRUNC, open_flags::truncate},      {O_APPEND, open_flags::append},
@@ -31,7 +32,8 @@ struct place {
   std::atomic<bool> is_full{false};
 };
 
-/// Never destroyed: threads may wait while static objects go.
+/// All landing places of this process. Never destroyed, because threads may still wait for replies
+/// while static objects are destroyed.
 struct places {
   std::shared_mutex mutex;
   std::uint64_t last = 0;
@@ -79,7 +81,7 @@ bool landing_place::redirect(void* to) noexcept {
   places& p = places::instance();
   const std::lock_guard guard(p.mutex);
   place& mine = p.all.at(number_);
-  // Relaxed: the mutex orders it.
+  // Relaxed, because the mutex orders the accesses.
   if (mine.is_full.load(std::memory_order_relaxed)) return false;
   mine.to = to;
   return true;
@@ -88,7 +90,8 @@ bool landing_place::redirect(void* to) noexcept {
 std::int64_t landing_place::put(std::uint64_t number, const std::byte* from,
                                 std::size_t bytes) noexcept {
   places& p = places::instance();
-  // Held while it copies: whoever waits there stays.
+  // Hold the lock during the copy, because the destructor of the landing place locks it as well,
+  // and so the memory stays valid.
   const std::shared_lock guard(p.mutex);
   const auto at = p.all.find(number);
   if (at == p.all.end() || bytes > at->second.bytes) return -EIO;

@@ -3,48 +3,40 @@
 #include <farcall/am/request_context.hpp>
 #include <farcall/call/callable.hpp>
 #include <farcall/call/pack.hpp>
-#include <farcall/files/io_table.h>
+#include <farcall/files/io_operations.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-/// What a target asks of its host's files. The names must be the same in all builds of this file,
-/// and known to other files; as in offload/memory_handlers.hpp.
+/// Messages by which targets request operations on files of their host. Host and target find a
+/// handler by its name, so the types of handlers must have external linkage and the same names in
+/// all builds. copy/memory_handlers.hpp has the same restriction.
 namespace farcall::files {
 
+/// Operations on files. An operation's number is its row in the table.
 enum class operation : std::uint8_t {
-  open,
-  close,
-  read,
-  write,
-  seek,
-  set_flags,
-  fstat,
-  ftruncate,
-  fsync,
-  list,
-  allocate,
-  set_mode, ///< from here on of a file, or of a path where there is one
-  set_owner,
-  set_times,
-  space,
-  stat, ///< from here on of a path
-  access,
-  truncate,
-  unlink,
-  rmdir,
-  mkdir,
-  rename,
-  read_link,
-  link,
-  symlink,
+#define FARCALL_IO_NAME(name, ...) name,
+  FARCALL_IO_OPERATIONS(FARCALL_IO_NAME)
+#undef FARCALL_IO_NAME
 };
 
-/// Flags of open(2): their numbers differ between processors.
+/// Returns the traits of an operation from its row in the table. Returns 0 for a number without a
+/// row.
+[[nodiscard]] constexpr unsigned traits_of(operation what) noexcept {
+#define FARCALL_IO_TRAITS(name, traits, ...) unsigned{traits},
+  constexpr std::array all{FARCALL_IO_OPERATIONS(FARCALL_IO_TRAITS)};
+#undef FARCALL_IO_TRAITS
+  const auto number = static_cast<std::size_t>(what);
+  return number < all.size() ? all[number] : 0;
+}
+
+/// Flags of open(2) in messages. They are not the system's numbers, which differ between processor
+/// architectures.
 namespace open_flags {
-inline constexpr std::uint32_t access_mode = 3; ///< O_RDONLY, O_WRONLY, O_RDWR, which do not
+inline constexpr std::uint32_t access_mode = 3; ///< O_RDONLY, O_WRONLY, O_RDWR: the same everywhere
 inline constexpr std::uint32_t create = 1U << 2;
 inline constexpr std::uint32_t exclusive = 1U << 3;
 inline constexpr std::uint32_t truncate = 1U << 4;
@@ -57,69 +49,78 @@ inline constexpr std::uint32_t no_follow = 1U << 10;
 inline constexpr std::uint32_t temporary = 1U << 11;
 } // namespace open_flags
 
-/// Those that have a meaning for files elsewhere; others are left out.
+/// Translates the system's flags into the flags of messages. Leaves out flags that have no meaning
+/// for files on another machine.
 [[nodiscard]] std::uint32_t to_open_flags(int system_flags) noexcept;
 [[nodiscard]] int to_system_flags(std::uint32_t flags) noexcept;
 
-/// Of open: the target would rather have the open file itself.
+/// Additional flag of an open, by which the target asks the host to pass the open file itself as a
+/// descriptor.
 namespace open_wishes {
 inline constexpr std::uint32_t descriptor = 1U << 31;
 }
 
-/// Of a write: all of it, or an error.
+/// Flags of a write request. With `whole`, the host must either write all of the bytes or return an
+/// error. Without it, the host may write fewer bytes.
 namespace write_flags {
 inline constexpr std::uint32_t whole = 1;
 }
 
-/// What opening a file gives.
+/// Result of opening a file.
 struct opened_file {
-  std::uint64_t file = 0; ///< its number at the host; 0 where the file itself is passed
-  std::uint64_t mode = 0; ///< as in farcall_io_status
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
+  /// Number of the open file at the host, or 0 if the host passes the open file itself as a
+  /// descriptor.
+  std::uint64_t file = 0;
+  farcall_io_status status{};
 };
 
-/// At the file's position instead of an offset.
-inline constexpr std::int64_t at_position = -1;
+/// Offset that means the file's own position instead of a given one.
+inline constexpr std::int64_t at_position = FARCALL_IO_AT_POSITION;
 
-/// Most bytes that one request reads, writes or lists.
-inline constexpr std::size_t largest_piece = std::size_t{1} << 20;
+/// Maximum number of bytes that one request reads, writes or lists.
+inline constexpr std::size_t max_piece = std::size_t{1} << 20;
 
-/// One request. Members that an operation does not need stay 0.
+/// One request of a target. Members that its operation does not need stay 0.
 struct request {
   operation what{};
   std::uint64_t file = 0;
-  std::int64_t offset = 0; ///< a position, a size; a group
-  std::uint64_t bytes = 0; ///< to read, to allocate; a user
+  std::int64_t offset = 0; ///< position or size; for set_owner, the group
+  std::uint64_t bytes = 0; ///< number of bytes to read or allocate; for set_owner, the user
   std::uint32_t flags =
-      0; ///< of open(), rename(), a write; whence; a mode of access(); 1: follow a link
-  std::uint32_t mode = 0;    ///< of what is made or changed
-  std::uint64_t landing = 0; ///< where the target wants the bytes of the reply: see landing_places
-  /// A number for all pieces of one read or write, of which those behind one that was not whole are
-  /// not done; 0: it has one piece. Of open, with a wish for a descriptor: by which it comes.
+      /// Depends on the operation: flags of open(), rename() or a write; whence of seek(); mode of
+      /// access(); or 1 to follow a link.
+      0;
+  std::uint32_t mode = 0; ///< mode of the file that is made or changed
+  /// Number of the landing_place in which the host puts the reply's bytes.
+  std::uint64_t landing = 0;
+  /// For a read or write in several pieces, a number that all pieces share; 0 for a single piece.
+  /// By this number, the host recognises and skips the pieces that follow a short one. For an open
+  /// that asks for a descriptor, the number that is sent with the descriptor.
   std::uint64_t transfer = 0;
   std::string_view path{};
   std::string_view to{}; ///< of rename(), link(), symlink()
   std::span<const std::byte> data{};
 };
 
-/// The reply, as it is read. Its bytes are where the request wanted them.
+/// Reply of the host, as the caller on the target gets it. The bytes of the reply have already been
+/// copied to the request's landing place.
 struct reply {
-  std::int64_t result = 0; ///< of the system call, or -errno
+  std::int64_t result = 0; ///< result of the system call, or -errno
 };
 
-/// What a reply begins with; behind it are `bytes` bytes.
+/// Beginning of a reply's message. After it come the `bytes` bytes of the reply.
 struct reply_head {
   std::int64_t result = 0;
   std::uint64_t landing = 0;
   std::uint64_t bytes = 0;
 };
 
-/// Memory of this process in which replies may put bytes, by number: a host can name what it was
-/// told, as long as somebody waits for it, and nothing else.
+/// Memory of this process to which the bytes of a reply are copied. A request tells the host only
+/// the number of the landing place, and not its address. So the host can write to the memory only
+/// while this object exists, and to no other memory.
 class landing_place {
  public:
-  /// `to` stays valid until the end of this object.
+  /// `to` must stay valid until this object is destroyed.
   landing_place(void* to, std::size_t bytes);
   landing_place(const landing_place&) = delete;
   landing_place& operator=(const landing_place&) = delete;
@@ -127,12 +128,13 @@ class landing_place {
 
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
 
-  /// Bytes that arrive from now on go to `to`, where there is as much room. False: they have
-  /// arrived.
+  /// Makes the bytes of the reply go to `to` instead, which must have the same size as the first
+  /// memory. Returns false if the bytes have already arrived.
   [[nodiscard]] bool redirect(void* to) noexcept;
 
-  /// 0; -EFAULT where the memory cannot be written to; -EIO for a number that is none, or too many
-  /// bytes. Any thread.
+  /// Copies a reply's bytes to the landing place with the given number. Returns 0, -EFAULT if the
+  /// memory cannot be written to, or -EIO if the number is unknown or there are too many bytes. Any
+  /// thread may call it.
   [[nodiscard]] static std::int64_t put(std::uint64_t number, const std::byte* from,
                                         std::size_t bytes) noexcept;
 
@@ -140,12 +142,13 @@ class landing_place {
   std::uint64_t number_;
 };
 
-/// What the host's handler returns: the request, which its reply is then made of.
+/// Result of the host's handler serve(), which only holds the request. later_result then performs
+/// the operation and makes the reply.
 struct served_request {
   files::request what;
 };
 
-/// The handler.
+/// The handler that targets call to send a request to their host.
 [[nodiscard]] served_request serve(files::request what);
 
 } // namespace farcall::files
@@ -176,7 +179,7 @@ struct farcall::packer<farcall::files::request> {
 
 template <>
 struct farcall::packer<farcall::files::reply> {
-  /// Hosts write replies themselves (host_files.cpp); this is for one that has no bytes.
+  /// Packs a reply that has no bytes. Replies with bytes are written by host_reply.
   static void pack(writer& w, const files::reply& r) { w(files::reply_head{r.result, 0, 0}); }
   static files::reply unpack(reader& r) {
     const auto head = r.read<files::reply_head>();
@@ -193,7 +196,7 @@ inline constexpr bool farcall::has_fixed_layout<farcall::files::reply_head> = tr
 template <>
 struct farcall::later_result<farcall::files::served_request> {
   using value = files::reply;
-  /// Does what was asked, on the calling thread, and replies. Throws error where the job has no
-  /// files.
+  /// Performs the operation on the calling thread, and sends the reply. Throws error if the job has
+  /// no files.
   static void give(am::request_context& to, files::served_request r);
 };

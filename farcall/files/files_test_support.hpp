@@ -10,10 +10,10 @@
 
 #include <unistd.h>
 
-/// What the tests of files share.
+/// Helpers of the tests of files.
 namespace farcall::test {
 
-/// A folder with all that is in it, which goes at the end.
+/// A temporary folder, removed with its content at the end.
 class scratch_tree {
  public:
   scratch_tree() {
@@ -34,13 +34,13 @@ class scratch_tree {
   std::string path_;
 };
 
-/// Makes the file, and the folders that it lies in.
+/// Writes a file, and makes the folders above it.
 inline void write_file(const std::string& path, const std::string& content) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << content;
 }
 
-/// What a descriptor gives; it is closed.
+/// Reads a descriptor to its end, and closes it.
 inline std::string content_of(int descriptor) {
   const unique_fd file(descriptor);
   std::string all;

@@ -4,6 +4,8 @@
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/files/access.hpp>
 #include <farcall/files/file_messages.hpp>
+#include <farcall/files/host_locks.hpp>
+#include <farcall/files/host_reply.hpp>
 #include <farcall/offload/job_service.hpp>
 
 #include <atomic>
@@ -13,31 +15,37 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
+
+#include <sys/stat.h>
 
 namespace farcall::files {
 
-/// Most files that a target may have open at a time; then opening gives EMFILE.
-inline constexpr std::size_t most_open_files = 1024;
+/// Maximum number of files that one target may have open at a time. Opening another file fails with
+/// EMFILE.
+inline constexpr std::size_t max_open_files = 1024;
 
-/// The host's side: what targets may use, and what each of them has open. A target's files are
-/// closed when it ends, and cannot be used by others. Any thread.
+/// Converts a status for a message.
+[[nodiscard]] farcall_io_status status_of(const struct stat& s) noexcept;
+
+/// The host's part of the operations on files. Knows the files that targets may use, and the files
+/// that each target has open. A target's open files are closed when the target ends, and other
+/// targets cannot use them. Any thread may call it.
 ///
-/// Each operation is the system call of the same name, on the thread that runs the request, and may
-/// block as that does. Requests of one lane run one after the other.
+/// Each operation makes the system call of the same name, on the thread that serves the request,
+/// and may block like this system call. The requests of one lane are served one after the other.
 class host_files final : public detail::job_service {
  public:
   explicit host_files(access_list allowed);
 
-  /// Does what `what` says and replies to `to`, in that job. Throws out_of_memory and
-  /// std::bad_alloc.
+  /// Performs the operation that `what` describes for a target of `job`, and sends the reply by
+  /// `to`. Throws out_of_memory and std::bad_alloc.
   void serve(const detail::job_state& job, am::request_context& to, const request& what);
 
   [[nodiscard]] std::string for_targets() const override;
   void node_ended(node_id node) noexcept override;
 
  private:
-  /// An open file of a target. Closed once nobody uses it any more, by whoever was the last.
+  /// An open file of a target. The thread that drops the last reference closes the file.
   struct open_file {
     open_file() = default;
     open_file(const open_file&) = delete;
@@ -45,43 +53,69 @@ class host_files final : public detail::job_service {
     ~open_file();
 
     unique_fd descriptor;
-    /// What closing it gave; 0 until then.
+    /// Result of closing the file, 0 or -errno. It is 0 until the file is closed.
     std::shared_ptr<std::atomic<std::int64_t>> closed =
         std::make_shared<std::atomic<std::int64_t>>(0);
-    bool is_writable = false; ///< it lies where targets may write
-    /// A read or write in pieces of which one came out short, or failed: those behind it do
-    /// nothing.
+    std::string path;         ///< of a folder: the path by which the target has opened it
+    bool is_writable = false; ///< true if targets may write to the file's path
+    /// Number of the last read or write that had a short or failed piece. The host skips the later
+    /// pieces of this read or write.
     std::atomic<std::uint64_t> stopped{0};
   };
   using file_ref = std::shared_ptr<open_file>;
 
   struct target {
     std::map<std::uint64_t, file_ref> files;
-    std::uint64_t last = 0; ///< number that was given to a file
+    std::shared_ptr<host_locks> locks = std::make_shared<host_locks>();
+    std::uint64_t last = 0; ///< highest number that was given to a file
     bool has_ended = false;
   };
 
   [[nodiscard]] file_ref find(node_id node, std::uint64_t file);
-  /// Number, or -errno.
-  [[nodiscard]] std::int64_t keep(node_id node, unique_fd opened, bool is_writable);
+  /// Returns the locks of a target, or null if the target has ended.
+  [[nodiscard]] std::shared_ptr<host_locks> locks_of(node_id node);
+  /// Adds an open file. Returns its number, or -errno.
+  [[nodiscard]] std::int64_t keep(node_id node, const std::shared_ptr<open_file>& file);
+  /// Changes a path that begins with the path of an open folder, if the folder was renamed.
+  /// `folder` is the folder's number, or 0 for other paths. Returns 0, or -errno.
+  [[nodiscard]] std::int64_t follow(node_id node, std::uint64_t folder, std::string& path);
 
-  [[nodiscard]] std::int64_t open(const detail::job_state& job, node_id node, const request& what,
-                                  opened_file& opened);
-  [[nodiscard]] std::int64_t close(node_id node, std::uint64_t file);
-  [[nodiscard]] std::int64_t write(open_file& file, const request& what);
-  [[nodiscard]] std::int64_t on_file(open_file& file, const request& what,
-                                     std::vector<std::byte>& bytes);
-  [[nodiscard]] std::int64_t on_either(node_id node, const request& what,
-                                       std::vector<std::byte>& bytes);
-  [[nodiscard]] std::int64_t on_path(const request& what, std::vector<std::byte>& bytes);
-  void read(am::request_context& to, open_file& file, const request& what);
+  /// A request that the host is performing.
+  struct call {
+    const detail::job_state& job;
+    const node_id node;
+    const request& what;
+    std::string_view asked_path; ///< path of the request, before follow()
+    host_reply& reply;
+    file_ref file{}; ///< the open file that the request names by its number
+    /// The file that the request names by its path, if the operation takes a number or a path.
+    unique_fd name{};
+
+    [[nodiscard]] int fd() const noexcept {
+      return file != nullptr ? file->descriptor.get() : name.get();
+    }
+  };
+
+  [[nodiscard]] std::int64_t perform(call& c);
+  [[nodiscard]] std::int64_t give(call& c, unique_fd file, bool is_writable);
+  /// Finds the open file or the path that the request concerns, and stores it in `c`. The
+  /// operation's traits say which of the two it takes. Returns 0, or -errno.
+  [[nodiscard]] std::int64_t find_file(call& c);
+  /// Checks that targets may change the file of the request, and returns its mode. Returns -EACCES
+  /// if targets may not write to it, or if it is a device, pipe or socket.
+  [[nodiscard]] std::int64_t changeable_mode(const call& c) const;
+
+  // Each performs one operation.
+#define FARCALL_IO_DECLARE(name, ...) [[nodiscard]] std::int64_t name(call& c);
+  FARCALL_IO_OPERATIONS(FARCALL_IO_DECLARE)
+#undef FARCALL_IO_DECLARE
 
   access_list allowed_;
   std::mutex mutex_;
   std::map<node_id, target> targets_;
 };
 
-/// As job_service_entry::on_host.
+/// Implements job_service_entry::on_host.
 [[nodiscard]] std::shared_ptr<detail::job_service> make_host_files(const job_options& options);
 
 } // namespace farcall::files

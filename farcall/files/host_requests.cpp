@@ -11,10 +11,11 @@
 namespace farcall::files {
 namespace {
 
-/// Which of the lanes a thread uses.
+/// Returns the number of the calling thread. Each thread of the process has another number, by
+/// which own_lane() chooses the thread's lane.
 std::size_t number_of_thread() noexcept {
   static std::atomic<std::size_t> last{0};
-  // Relaxed: it only has to differ.
+  // Relaxed, because the numbers need only differ.
   thread_local const std::size_t mine = last.fetch_add(1, std::memory_order_relaxed);
   return mine;
 }
@@ -35,9 +36,10 @@ std::int64_t sent_request::wait() {
 }
 
 std::shared_ptr<lane> host_requests::own_lane() {
-  lane_slot& slot = lanes_[number_of_thread() % most_lanes];
+  lane_slot& slot = lanes_[number_of_thread() % max_lanes];
   const std::lock_guard guard(slot.mutex);
-  // Another one where the connection has ended, and the host has not.
+  // Open a new lane if the connection of the old one was lost. The host may still be alive, and
+  // reachable by another connection.
   if (!slot.open || slot.open->messages().is_lost())
     slot.open = std::make_shared<lane>(node(job_, host_id));
   return slot.open;

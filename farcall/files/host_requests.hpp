@@ -1,7 +1,7 @@
 #pragma once
 
+#include <farcall/async/call.hpp>
 #include <farcall/files/file_messages.hpp>
-#include <farcall/offload/call.hpp>
 
 #include <array>
 #include <atomic>
@@ -14,17 +14,17 @@
 
 namespace farcall::files {
 
-/// A request that the host has been sent.
+/// A request that was sent to the host, and whose reply may not have arrived.
 class sent_request {
  public:
   sent_request() = default;
   sent_request(std::shared_ptr<lane> way, future<reply> sent)
       : way_(std::move(way)), sent_(std::move(sent)) {}
 
-  /// The reply has been taken in, by whoever waits in its lane.
+  /// True if the reply has arrived, and a thread that waits in the lane has read it.
   [[nodiscard]] bool is_ready() const noexcept;
-  /// Waits as in a system call, without running other handlers; once. Throws what the call ended
-  /// with.
+  /// Waits for the reply as in a system call, without running other handlers. May be called once.
+  /// Throws the exception with which the call ended.
   [[nodiscard]] std::int64_t wait();
 
  private:
@@ -32,35 +32,38 @@ class sent_request {
   future<reply> sent_;
 };
 
-/// Sends a target's requests to its host, in lanes of its own. Any thread.
+/// Sends a target's file requests to its host, in lanes that no other calls use. Any thread may
+/// call it.
 class host_requests {
  public:
-  /// Threads share lanes to the host when there are more of them.
-  static constexpr std::size_t most_lanes = 16;
+  /// Maximum number of lanes to the host. If there are more threads, threads share lanes.
+  static constexpr std::size_t max_lanes = 16;
 
-  /// For the calls of `job`, which outlives end().
+  /// Requests are sent as calls in `job`, which must outlive end().
   explicit host_requests(detail::job_core& job) : job_(job) {}
 
-  /// The lane of the calling thread. What is sent by one lane is done in order.
+  /// Returns the calling thread's lane. The host serves the requests of one lane in order.
   [[nodiscard]] std::shared_ptr<lane> own_lane();
 
-  /// Copies what the request holds, and returns before it is done. Throws as async(), and error
-  /// when all has ended.
+  /// Sends a copy of the request in a lane, and returns before the host serves it. Throws like
+  /// async(), and error after the end of the job.
   [[nodiscard]] static sent_request send(const std::shared_ptr<lane>& way, const request& what);
-  /// Waits for it, too.
+  /// Sends a request and waits for its result.
   [[nodiscard]] std::int64_t ask(const request& what) { return send(own_lane(), what).wait(); }
 
-  /// What `f` returns; for what it throws, and where all has ended, -errno. errno stays as it is.
+  /// Returns f(), or -errno if f() throws. After end(), does not call f() and returns -EIO. Leaves
+  /// errno as it was before the call.
   template <class F>
   [[nodiscard]] std::int64_t guarded(const F& f) noexcept {
     const errno_kept kept;
-    // Before the lock: threads that go on calling would keep end() from it.
+    // Check before taking the shared lock. Otherwise, threads that keep calling could keep end()
+    // from ever getting the exclusive lock.
     if (has_ended()) return -EIO;
     const std::shared_lock guard(ending_);
     return has_ended() ? -EIO : result_of(f);
   }
 
-  /// The same, for one that is under way.
+  /// Returns f(), or -errno if f() throws an exception.
   template <class F>
   [[nodiscard]] static std::int64_t result_of(const F& f) noexcept {
     try {
@@ -70,11 +73,13 @@ class host_requests {
     }
   }
 
-  /// Waits for calls that are under way; later ones give -EIO, and the first of them is warned of.
-  /// Then does the last thing, for which the host is still there.
+  /// Waits for the calls in flight. Then calls `last`, which can still send requests to the host,
+  /// and closes the lanes. Later calls of guarded() return -EIO, and the first of them logs a
+  /// warning.
   template <class F>
   void end(const F& last) noexcept {
-    // Release; partner: the acquire load in has_ended().
+    // Release, paired with the acquire load in has_ended(), so that threads that see the flag also
+    // see everything before it.
     has_ended_.store(true, std::memory_order_release);
     const std::unique_lock guard(ending_);
     (void)result_of([&] {
@@ -92,9 +97,9 @@ class host_requests {
     errno_kept& operator=(const errno_kept&) = delete;
     int value;
   };
-  /// Of the exception that is being handled: -errno.
+  /// Returns -errno for the exception that is being handled by the calling catch block.
   [[nodiscard]] static std::int64_t errno_of_exception() noexcept;
-  /// As the name says; warns.
+  /// True after end(). The first call after end() logs a warning.
   [[nodiscard]] bool has_ended() const noexcept {
     if (!has_ended_.load(std::memory_order_acquire)) [[likely]]
       return false;
@@ -110,9 +115,10 @@ class host_requests {
   };
 
   detail::job_core& job_;
-  std::shared_mutex ending_; ///< shared by calls that are under way
+  /// Lock that all calls in flight share, and that end() takes exclusively.
+  std::shared_mutex ending_;
   std::atomic<bool> has_ended_{false};
-  std::array<lane_slot, most_lanes> lanes_;
+  std::array<lane_slot, max_lanes> lanes_;
 };
 
 } // namespace farcall::files

@@ -3,90 +3,76 @@
 
 #include <stdint.h>
 
-/* The seam between a target's job and the programs that the target starts, which are clients of a
- * Unix stream socket of the target. Both ends are on one machine, and built from one version: the
- * numbers are the system's. */
+/* The protocol between a target and the programs that the target starts. These programs are
+ * clients of a Unix stream socket of the target. Both ends are on one machine and built from one
+ * version, so flags and errno are the system's numbers. */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The environment variable by which programs find the socket: its abstract name, a comma, and the
- * host's prefixes, as text_of() of access.hpp gives them. */
+/* Environment variable by which programs find the socket. Its value is the socket's abstract name,
+ * a comma, and the host's prefixes as text_of() of access.hpp writes them. */
 #define FARCALL_IO_SOCKET "FARCALL_IO_SOCKET"
 
-enum { FARCALL_IO_SOCKET_VERSION = 1 };
+enum { FARCALL_IO_SOCKET_VERSION = 3 };
 
-/* Most bytes of one path, and of what one request reads or writes. */
+/* Maximum number of bytes of one path, and of the data that one request sends or receives. */
 enum { FARCALL_IO_LONGEST_PATH = 8192, FARCALL_IO_LARGEST_PIECE = 1 << 20 };
 
-/* The functions of struct farcall_io_table. */
-enum farcall_io_operation {
-  FARCALL_IO_OPEN,
-  FARCALL_IO_CLOSE,
-  FARCALL_IO_READ,
-  FARCALL_IO_WRITE,
-  FARCALL_IO_PREAD,
-  FARCALL_IO_PWRITE,
-  FARCALL_IO_SEEK,
-  FARCALL_IO_SET_FLAGS,
-  FARCALL_IO_FSTAT,
-  FARCALL_IO_FTRUNCATE,
-  FARCALL_IO_FSYNC,
-  FARCALL_IO_LIST,
-  FARCALL_IO_STAT,
-  FARCALL_IO_ACCESS,
-  FARCALL_IO_TRUNCATE,
-  FARCALL_IO_UNLINK,
-  FARCALL_IO_RMDIR,
-  FARCALL_IO_MKDIR,
-  FARCALL_IO_RENAME,
-  FARCALL_IO_READ_LINK,
-  FARCALL_IO_LINK,
-  FARCALL_IO_SYMLINK,
-  FARCALL_IO_ALLOCATE,
-  FARCALL_IO_SET_MODE, /* of the file, where there is no path, as the next ones */
-  FARCALL_IO_SET_OWNER,
-  FARCALL_IO_SET_TIMES,
-  FARCALL_IO_SPACE,
-  FARCALL_IO_OPERATIONS
-};
-
-/* What a client sends. Behind it: the path, without a zero, the second path, and the bytes to be
- * written, or a struct farcall_io_times. Members that an operation does not need are 0. */
-struct farcall_io_request {
+/* Beginning of a client's message. Its members have the same meaning as the members of struct
+ * farcall_io_request. After it come the path, the text `to` and the data. */
+struct farcall_io_message {
   uint32_t version; /* FARCALL_IO_SOCKET_VERSION */
   uint32_t operation;
-  uint32_t path_bytes;
-  uint32_t to_bytes;
-  uint32_t
-      flags; /* of open() and rename(); whence, a mode of access(), whether links are followed */
+  int32_t flags;
   uint32_t mode;
-  uint32_t user, group;
   uint64_t file;
-  int64_t offset; /* a position, a size */
-  uint64_t bytes; /* that follow; or most that are wanted; or to be allocated */
+  int64_t offset;
+  uint64_t bytes;
+  uint64_t path_bytes, to_bytes, data_bytes;
+  uint64_t result_bytes; /* maximum number of bytes that the reply may have */
+  /* Positions of the data and of the result in the memory that client and target share. */
+  uint64_t data_at, result_at;
 };
 
-/* What it gets. Behind it: what was read, a struct farcall_io_status, and the like.
- * With the first byte of an answer to FARCALL_IO_OPEN comes the descriptor (SCM_RIGHTS). */
-struct farcall_io_answer {
-  int64_t result; /* as in struct farcall_io_table */
-  uint64_t bytes; /* that follow */
+/* Requests of a mount's helper that are no operations on files. The first message of each of its
+ * connections is FARCALL_IO_SHARE. It carries the descriptor of a memory file that cannot shrink
+ * (SCM_RIGHTS), of `bytes` bytes. From then on the connection differs in three ways: data and
+ * results are in this memory and not in the messages, files get no placeholders and are closed by
+ * close alone, and a write returns before the host has done it. FARCALL_IO_FLUSH waits for the
+ * writes to `file`, and returns their first error. */
+enum { FARCALL_IO_SHARE = 1 << 16, FARCALL_IO_FLUSH };
+
+/* Environment variable by which a target finds the helper that farcall-mount has started: the
+ * number of the descriptor of a socket, or the reason why there is none. The target sends one
+ * message: the value of FARCALL_IO_SOCKET, a zero byte, and the value of the setting
+ * host-files-cache. The helper mounts the prefixes and replies by one message, a text with a
+ * terminating zero byte. It is empty on success and otherwise says why nothing is mounted. */
+#define FARCALL_IO_MOUNT "FARCALL_IO_MOUNT"
+
+/* Beginning of a reply. After it come the bytes of the operation's result. The first byte of the
+ * reply to an open carries the descriptor (SCM_RIGHTS). */
+struct farcall_io_reply {
+  int64_t result; /* result of the operation */
+  uint64_t bytes; /* number of bytes that follow the reply */
 };
 
-/* Among the flags of open(): other programs inherit the descriptor as their working folder. */
+/* Flag of an open whose descriptor stands for the program's working folder. Programs that this
+ * program starts inherit the descriptor. */
 enum { FARCALL_IO_WORKING_FOLDER = 1 << 30 };
 
-/* Most bytes of the socket's abstract name, with a zero. */
+/* Maximum number of bytes of the socket's abstract name, with its terminating zero. */
 enum { FARCALL_IO_SOCKET_NAME = 16 };
 
-/* A descriptor of a host's file is one end of a pair of stream sockets, whose other end the target
- * has: so the kernel counts who has it, through dup, fork and exec, and the target learns when
- * nobody does. A line waits in it, is never taken out, and tells a program that inherits the
- * descriptor what it stands for: version, the socket's name, the file's mode as in struct
- * farcall_io_status, flags as of open(), its number, and the path of a folder. A program that knows
- * nothing of all that reads the line, and then gets EAGAIN; writing gives it EPIPE. */
+/* A program's descriptor of a host's file is one end of a pair of stream sockets. The target
+ * holds the other end. So the kernel counts the descriptors, through dup, fork and exec, and the
+ * target notices when the last one is closed. The target also writes a line of text into the
+ * socket, which stays there and is never removed. From the line, a program that inherits the
+ * descriptor learns which file this is. The line has the protocol's version, the socket's name,
+ * the file's mode as in struct farcall_io_status, flags as of open(), the file's number, and the
+ * path if the file is a folder. A program without the library reads the line, and gets EAGAIN
+ * for the next read; if it writes, it gets EPIPE. */
 #define FARCALL_IO_PLACEHOLDER_TEXT "farcall: a file of the host, which this program cannot use ("
 #define FARCALL_IO_PLACEHOLDER_END ")\n"
 

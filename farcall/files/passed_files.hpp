@@ -10,21 +10,22 @@
 
 namespace farcall::files {
 
-/// Open files that the host passes to this target, which come by another way than the replies to
-/// requests. Any thread.
+/// Open files that the host has passed to this target as descriptors. A descriptor arrives
+/// separately from the reply to the open. Any thread may call the functions.
 class passed_files {
  public:
-  /// Somebody expects one.
+  /// A number under which the owner of the ticket expects one open file.
   class ticket {
    public:
     explicit ticket(passed_files& from);
     ticket(const ticket&) = delete;
     ticket& operator=(const ticket&) = delete;
-    /// What has come is closed.
+    /// Closes the file if it has arrived and the caller has not taken it.
     ~ticket();
 
     [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-    /// Waits for it, until `deadline`; empty: it has not come.
+    /// Waits until the file arrives, at most until `deadline`. Returns an empty descriptor if the
+    /// file has not arrived by then.
     [[nodiscard]] unique_fd wait(time_point deadline);
 
    private:
@@ -32,14 +33,16 @@ class passed_files {
     std::uint64_t number_;
   };
 
-  /// One has come; closed where nobody expects it.
+  /// Stores a file that has arrived, for the ticket with this number. Closes the file if there is
+  /// no such ticket.
   void put(std::uint64_t number, unique_fd file) noexcept;
 
  private:
   std::mutex mutex_;
   std::condition_variable came_;
   std::uint64_t last_ = 0;
-  std::map<std::uint64_t, unique_fd> expected_; ///< empty until they come
+  /// Expected files by their numbers; a descriptor is empty until its file arrives.
+  std::map<std::uint64_t, unique_fd> expected_;
 };
 
 } // namespace farcall::files

@@ -9,14 +9,15 @@
 namespace farcall::files {
 namespace {
 
-/// Where single reads are short. Longer pieces wait longer for their first byte, shorter ones for
-/// more round trips.
-constexpr std::size_t smallest_piece = std::size_t{256} << 10;
+/// Minimum size in bytes of a piece that is fetched ahead. With larger pieces, the first byte would
+/// arrive later; with smaller pieces, there would be more round trips.
+constexpr std::size_t min_piece = std::size_t{256} << 10;
 
 } // namespace
 
 void read_ahead::has_read(std::int64_t offset, std::int64_t bytes) noexcept {
-  // Another thread may have read on meanwhile, so that something was fetched: for another place.
+  // Drop all pieces, because they may be of another part of the file. This happens if another
+  // thread has read elsewhere since the last read.
   pieces_.clear();
   const bool follows = offset == next_ && bytes > 0;
   in_a_row_ = follows ? in_a_row_ + 1 : 0;
@@ -32,7 +33,7 @@ void read_ahead::ask_for_more(std::size_t at_most) {
   while (pieces_.size() < at_most) {
     piece p;
     if (spare_.empty()) {
-      p.memory = std::make_unique_for_overwrite<std::byte[]>(largest_piece);
+      p.memory = std::make_unique_for_overwrite<std::byte[]>(max_piece);
     } else {
       p.memory = std::move(spare_.back());
       spare_.pop_back();
@@ -50,7 +51,8 @@ void read_ahead::ask_for_more(std::size_t at_most) {
   }
 }
 
-/// Bytes of the first piece: as many as wanted and there.
+/// Copies up to `bytes` bytes of a piece that the program has not read yet. Waits for the piece if
+/// it has not arrived. Returns the number of bytes, or -errno.
 std::int64_t read_ahead::take(piece& p, std::byte* to, std::size_t bytes) {
   const bool is_direct = !p.got && bytes >= p.length && p.landing->redirect(to);
   if (!p.got) p.got = p.sent.wait();
@@ -71,8 +73,9 @@ std::optional<std::int64_t> read_ahead::read(void* to, std::size_t bytes, std::i
       std::chrono::steady_clock::now() - pieces_.front().asked_at > longest_kept)
     pieces_.clear();
   if (pieces_.empty()) asked_until_ = next_;
-  piece_bytes_ = std::clamp(bytes, smallest_piece, largest_piece);
-  // The first time so many as one reader may need soon, then twice as many.
+  piece_bytes_ = std::clamp(bytes, min_piece, max_piece);
+  // Keep two pieces in flight at first, which is what one reader may need soon. Each further read
+  // adds one piece, up to pieces_in_flight.
   const std::size_t at_once = std::min(in_a_row_ + 1, pieces_in_flight);
   ++in_a_row_;
   std::int64_t done = 0;
@@ -90,7 +93,8 @@ std::optional<std::int64_t> read_ahead::read(void* to, std::size_t bytes, std::i
     const bool is_short = *first.got < static_cast<std::int64_t>(first.length);
     if (first.used < static_cast<std::size_t>(*first.got)) break;
     if (is_short) {
-      // The end of the file, or an error, which shows itself again.
+      // Drop the pieces after a short one. A short piece means the end of the file or an error. The
+      // next read asks the host again, and so gets the error.
       drop();
       break;
     }

@@ -11,17 +11,18 @@ namespace farcall::files {
 namespace {
 
 struct piece {
-  std::unique_ptr<landing_place> landing; ///< of a read
+  std::unique_ptr<landing_place> landing; ///< set for a read
   sent_request sent;
   std::size_t bytes = 0;
 };
 
-/// The pieces that `send_piece(done, length)` sends, some at a time. How many bytes were moved
-/// before the first piece that was not whole; or what that one ended with.
+/// Moves bytes in pieces, several of which are in flight at a time. send_piece(done, length) must
+/// send the request for one piece. Returns the number of bytes that were moved, up to and including
+/// the first incomplete piece. If no bytes were moved, returns the result of this piece.
 template <class SendPiece>
 std::int64_t in_pieces(std::size_t bytes, const SendPiece& send_piece) {
   std::deque<piece> under_way;
-  std::optional<std::int64_t> failed; // of the first that did not do all of its bytes
+  std::optional<std::int64_t> failed; // result of the first incomplete piece
   std::int64_t done = 0;
   const auto take_one = [&] {
     const std::int64_t got = under_way.front().sent.wait();
@@ -37,7 +38,7 @@ std::int64_t in_pieces(std::size_t bytes, const SendPiece& send_piece) {
         take_one();
         continue;
       }
-      const std::size_t length = std::min(largest_piece, bytes - begun);
+      const std::size_t length = std::min(max_piece, bytes - begun);
       under_way.push_back(send_piece(begun, length));
       begun += length;
     }
@@ -58,15 +59,16 @@ std::int64_t moved(std::int64_t offset, std::size_t by) {
 
 std::uint64_t new_transfer() noexcept {
   static std::atomic<std::uint64_t> last{0};
-  // Relaxed: it only has to differ.
+  // Relaxed, because the numbers need only differ.
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 std::int64_t read_now(host_requests& host, std::uint64_t file, void* to, std::size_t bytes,
                       std::int64_t offset) {
-  // Before the file's position moves.
-  if ((offset == at_position || bytes > largest_piece) && !is_readable(to, bytes)) return -EFAULT;
-  if (bytes <= largest_piece) {
+  // Check the memory before the request, because a copy that fails later would come after the host
+  // has moved the file's position.
+  if ((offset == at_position || bytes > max_piece) && !is_writable(to, bytes)) return -EFAULT;
+  if (bytes <= max_piece) {
     const landing_place landing(to, bytes);
     return host.ask({.what = operation::read,
                      .file = file,
@@ -91,7 +93,7 @@ std::int64_t read_now(host_requests& host, std::uint64_t file, void* to, std::si
 std::int64_t write_now(host_requests& host, std::uint64_t file, std::span<const std::byte> from,
                        std::int64_t offset) {
   request what{.what = operation::write, .file = file, .offset = offset, .data = from};
-  if (from.size() <= largest_piece) return host.ask(what);
+  if (from.size() <= max_piece) return host.ask(what);
   const std::shared_ptr<lane> way = host.own_lane();
   what.transfer = new_transfer();
   return in_pieces(from.size(), [&](std::size_t begin, std::size_t length) {

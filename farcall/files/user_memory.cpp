@@ -14,48 +14,58 @@
 namespace farcall::files {
 namespace {
 
-/// Bytes that the kernel reads or writes of a set of signals: the cheapest way to have it look at
-/// an address, a seventh of what process_vm_readv() takes.
+/// Size of a signal set. An address is checked by a system call that makes the kernel read or write
+/// a signal set there. This is the cheapest check: it takes a seventh of the time of
+/// process_vm_readv().
 constexpr std::size_t looked_at = 8;
 
-/// Of so many bytes each page is looked at.
-constexpr std::size_t longest_looked_through = std::size_t{64} << 10;
+/// Maximum size of memory for which each page is checked.
+constexpr std::size_t max_looked_through = std::size_t{64} << 10;
 
 bool can_read(const std::byte* at) noexcept {
-  // It reads the set before it finds that there is no such operation.
+  // An operation that the system call does not have. The call fails in any case, but the kernel
+  // reads the signal set first, and fails with EFAULT if it cannot be read.
   constexpr int no_operation = 77;
-  return at != nullptr && // which is no set at all
+  // Check for null here, because the system call takes a null pointer for "no signal set".
+  return at != nullptr &&
          (::syscall(SYS_rt_sigprocmask, no_operation, at, nullptr, looked_at) == 0 ||
           errno != EFAULT);
 }
 
-/// Leaves something there.
+/// True if the address can be written to. The check itself overwrites the bytes at the address.
 bool can_write(std::byte* at) noexcept {
   return ::syscall(SYS_rt_sigpending, at, looked_at) == 0 || errno != EFAULT;
 }
 
-/// As the system's list of mappings says; where that does not tell, whether there is something all
-/// along, and the end is looked at.
+/// Like can_write(), but puts the bytes that are at the address there again. Costs more.
+bool can_write_again(std::byte* at) noexcept {
+  std::byte there[looked_at];
+  return copy_if_mapped(there, at, looked_at) && copy_if_mapped(at, there, looked_at);
+}
+
+/// Checks memory of more than max_looked_through bytes by the system's list of mappings. If the
+/// system cannot be asked, only checks that the last bytes have the permission, and that all pages
+/// are mapped.
 template <class Byte, class Look>
 bool is_long_usable(Byte* first, std::size_t bytes, const Look& look) noexcept {
   access_check check;
   switch (check.ask_list(reinterpret_cast<std::uintptr_t>(first), bytes, !std::is_const_v<Byte>)) {
-  case access_check::answer::yes:
+  case access_check::reply::yes:
     return true;
-  case access_check::answer::no:
+  case access_check::reply::no:
     return false;
   default:
     return look(first + bytes - looked_at) && is_mapped(first, bytes);
   }
 }
 
-/// What is short is looked at in each page.
+/// Checks each page of the memory, or calls is_long_usable() if the memory is long.
 template <class Byte, class Look>
 bool is_usable(Byte* first, std::size_t bytes, const Look& look) noexcept {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(first);
   if (!look(first)) return false;
-  if (bytes > longest_looked_through) return is_long_usable(first, bytes, look);
+  if (bytes > max_looked_through) return is_long_usable(first, bytes, look);
   Byte* const last = first + bytes - looked_at;
   for (std::uintptr_t at = (begin / page + 1) * page; at < begin + bytes; at += page) {
     if (!look(std::min(first + (at - begin), last))) return false;
@@ -74,6 +84,14 @@ bool is_readable(const void* from, std::size_t bytes) noexcept {
   std::byte seen[looked_at];
   if (bytes < looked_at) return copy_if_mapped(seen, from, bytes);
   return is_in_range(from, bytes) && is_usable(first, bytes, can_read);
+}
+
+bool is_writable(void* to, std::size_t bytes) noexcept {
+  auto* const first = static_cast<std::byte*>(to);
+  std::byte there[looked_at];
+  if (bytes < looked_at)
+    return copy_if_mapped(there, to, bytes) && copy_if_mapped(to, there, bytes);
+  return is_in_range(to, bytes) && is_usable(first, bytes, can_write_again);
 }
 
 bool copy_to_user(void* to, const void* from, std::size_t bytes) noexcept {

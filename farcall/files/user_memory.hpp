@@ -2,23 +2,26 @@
 
 #include <cstddef>
 
-/// Copies between memory of this layer's and memory that a program has named in a call, which a
-/// system call would refuse with EFAULT if it were not there. As the kernel's functions of the same
-/// names.
+/// Copies between this layer's memory and memory that a program has passed to a call. A bad address
+/// is refused with EFAULT, as in a system call. The names are the kernel's.
 ///
-/// What they look at stays mapped during the call, as far as other threads are concerned. Where the
-/// system has no list of mappings that can be asked (Linux 6.11), and for mapped files, mappings in
-/// the middle of what is longer than 64 KiB that are there and must not be used that way are not
-/// noticed.
+/// Other threads must not unmap the memory during the call. If the memory is longer than 64 KiB,
+/// the check may miss a page in the middle that is mapped without the needed permission. The check
+/// misses such a page in mapped files, and if the system cannot be asked for its mappings (before
+/// Linux 6.11).
 namespace farcall::files {
 
-/// Whether it may be read.
+/// True if the memory may be read.
 [[nodiscard]] bool is_readable(const void* from, std::size_t bytes) noexcept;
 
-/// False where `to` must not be written; a few bytes of what may be can have changed then.
+/// True if the memory may be written to. The memory keeps its content.
+[[nodiscard]] bool is_writable(void* to, std::size_t bytes) noexcept;
+
+/// Copies to memory that a program has passed to a call. Returns false if `to` may not be written
+/// to. In this case a few bytes at `to` may have changed.
 [[nodiscard]] bool copy_to_user(void* to, const void* from, std::size_t bytes) noexcept;
 
-/// False where `from` must not be read.
+/// Copies from memory that a program has passed to a call. Returns false if `from` may not be read.
 [[nodiscard]] bool copy_from_user(void* to, const void* from, std::size_t bytes) noexcept;
 
 } // namespace farcall::files

@@ -8,8 +8,8 @@
 namespace farcall::files {
 namespace {
 
-constexpr std::size_t most_bytes = pieces_in_flight * largest_piece;
-constexpr std::size_t most_writes = 64;
+constexpr std::size_t max_bytes = pieces_in_flight * max_piece;
+constexpr std::size_t max_writes = 64;
 
 } // namespace
 
@@ -21,9 +21,9 @@ void write_behind::take_one() {
   if (done < 0 && error_ == 0) error_ = done;
 }
 
-void write_behind::make_room_for(std::size_t bytes) {
-  while (!under_way_.empty() && (under_way_.front().sent.is_ready() ||
-                                 bytes_ + bytes > most_bytes || under_way_.size() >= most_writes))
+void write_behind::make_space_for(std::size_t bytes) {
+  while (!under_way_.empty() && (under_way_.front().sent.is_ready() || bytes_ + bytes > max_bytes ||
+                                 under_way_.size() >= max_writes))
     take_one();
 }
 
@@ -31,7 +31,8 @@ sent_request write_behind::send(const request& what) {
   try {
     return host_requests::send(way_, what);
   } catch (const out_of_memory&) {
-    // What is under way holds some.
+    // The job's memory is used up, but writes in flight use some of it. Wait for these writes,
+    // which then free their memory, and send again.
     if (under_way_.empty()) throw;
   }
   wait();
@@ -45,8 +46,8 @@ void write_behind::wait() {
 
 std::int64_t write_behind::write(std::span<const std::byte> from, std::int64_t offset) {
   for (std::size_t begun = 0; begun < from.size();) {
-    const std::size_t length = std::min(largest_piece, from.size() - begun);
-    make_room_for(length);
+    const std::size_t length = std::min(max_piece, from.size() - begun);
+    make_space_for(length);
     if (error_ != 0) {
       wait();
       return take_error();

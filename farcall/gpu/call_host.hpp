@@ -1,20 +1,21 @@
 #pragma once
 
 #include <farcall/am/message.hpp>
+#include <farcall/async/host_device.hpp>
 #include <farcall/gpu/worker.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <thread>
 
-/// Calls from a device to the host: the worker is the opener of a lane of its own.
+/// Calls from a device to the host. Each worker of the device opens a separate lane to the host for
+/// them.
 namespace farcall::am {
 
-/// Bytes of arguments that fit a call to the host.
-inline constexpr std::uint32_t largest_host_call = cuda::slot_bytes - request_body;
+/// Maximum number of bytes of arguments that a call from a device to the host may have.
+inline constexpr std::uint32_t max_host_call = cuda::slot_bytes - request_body;
 
-/// Nanoseconds of a clock that all threads of the device share.
+/// Returns the time of a clock that all threads of the device share, in nanoseconds.
 [[nodiscard]] FARCALL_HOST_DEVICE inline std::uint64_t device_now() noexcept {
 #ifdef FARCALL_ON_GPU
   return cuda::clock_ns();
@@ -23,14 +24,15 @@ inline constexpr std::uint32_t largest_host_call = cuda::slot_bytes - request_bo
 #endif
 }
 
-/// Between two looks. Threads of a processor may be more than its cores.
+/// Pauses between two polls. On an emulated device, which may have more threads than the processor
+/// has cores, lets other threads run.
 FARCALL_HOST_DEVICE inline void device_pause() noexcept {
 #ifndef FARCALL_ON_GPU
   std::this_thread::yield();
 #endif
 }
 
-/// A request that one thread makes up, word by word.
+/// Request to the host, which one thread of the device fills in word by word.
 struct alignas(16) host_request {
   std::uint32_t words[cuda::slot_words] = {};
 
@@ -39,9 +41,11 @@ struct alignas(16) host_request {
   }
 };
 
-/// Sends the request and waits for its reply, whose bytes are then returned, `reply_bytes` of
-/// them; null when there is none, and then the request that the team serves has failed. By one
-/// thread of a team at a time. Idea of LLVM's calls from GPUs, where the GPU is the client as well.
+/// Sends the request to the host, waits for the reply, and returns the address of the reply's
+/// `reply_bytes` bytes. If the request cannot be sent, or no valid reply comes, returns null, and
+/// the call that the team is serving fails. If `wants_reply` is false, sends the request without
+/// waiting for a reply, and returns an address that is not null. One thread of a team at a time may
+/// call this function. LLVM's remote calls from GPUs work alike: the GPU is the client there, too.
 [[nodiscard]] FARCALL_HOST_DEVICE inline const std::byte*
 call_host(device_team_state& s, host_request& request, handler_key key,
           std::uint32_t argument_bytes, bool wants_reply, std::uint32_t reply_bytes) {
@@ -49,7 +53,8 @@ call_host(device_team_state& s, host_request& request, handler_key key,
   const std::uint64_t begun = device_now();
   std::uint32_t looks = 0;
   const auto is_late = [&] {
-    // Seldom, as the host's memory is far.
+    // Read the host's command to the worker only at every 64th poll, because a load from the host's
+    // memory is slow.
     if (++looks % 64 == 0 && cuda::load_acquire(&s.setup.control->command) ==
                                  static_cast<std::uint32_t>(cuda::worker_command::end)) {
       return true;
@@ -77,7 +82,9 @@ call_host(device_team_state& s, host_request& request, handler_key key,
     s.request.fail("the host does not take calls of the device");
     return nullptr;
   }
-  // What the arguments point to has been written before, and a long reply has been read.
+  // Order the program's writes to memory that the arguments point to before the request. Also order
+  // the caller's reads of the last rendezvous reply before tell_consumed(), after which the host
+  // may reuse the reply's memory.
   cuda::release_fence();
   l.tell_consumed();
   l.send(request.words, cuda::words_of(request.words[0]));
@@ -85,8 +92,9 @@ call_host(device_team_state& s, host_request& request, handler_key key,
   for (;;) {
     while (!l.look(s.host_message)) {
       if (is_late()) {
-        s.request.fail("the host has not answered a call of the device in time; does the function "
-                       "wait for the same device?");
+        s.request.fail(
+            "the host has not replied to a call of the device in time; does the function "
+            "wait for the same device?");
         return nullptr;
       }
       device_pause();
@@ -95,17 +103,20 @@ call_host(device_team_state& s, host_request& request, handler_key key,
     const auto* const header = reinterpret_cast<const record_header*>(record);
     const std::uint32_t bytes = cuda::record_bytes(s.host_message[0]);
     const record_kind kind = commit_kind(s.host_message[0]);
-    // Not told before the next one: the caller reads the bytes.
+    // take() does not tell the host that the message was read, because the caller still reads the
+    // bytes of a rendezvous reply.
     const bool is_ours = header->slot == number;
     l.take();
-    if (!is_ours) continue; // the reply of a call that was given up
+    if (!is_ours) continue; // skip the late reply to an earlier call that has timed out
     if (kind == record_kind::reply && bytes >= reply_body + reply_bytes) {
-      // A long one is read by the caller, and told behind the fence of the next call.
+      // Keep the memory of a rendezvous reply, because the caller reads it; the next call returns
+      // it to the host, after a fence.
       if (bytes <= cuda::slot_bytes) l.tell_consumed();
       return record + reply_body;
     }
     if (kind == record_kind::reply_error && bytes > 2 * reply_body) {
-      // Two lengths, the type, the text.
+      // An error reply consists of two lengths, the name of the exception's type, and the error's
+      // text. The first length is the name's, the second is the text's.
       const auto* const lengths = reinterpret_cast<const std::uint32_t*>(record + reply_body);
       const std::uint32_t begin = 2 * reply_body + lengths[0];
       const std::uint32_t left = begin < bytes ? bytes - begin : 0;
@@ -118,7 +129,7 @@ call_host(device_team_state& s, host_request& request, handler_key key,
     } else {
       s.request.fail(kind == record_kind::reply_unknown
                          ? "the host has no such function"
-                         : "the host's answer to a call of the device is none");
+                         : "the host's reply to a call of the device is invalid");
     }
     l.release_consumed();
     return nullptr;

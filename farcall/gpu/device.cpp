@@ -20,7 +20,8 @@ cuda::cuda_transport& transport_of(const node& n) {
 
 template <auto Function, class Place>
 future<void> launch_with_handle(const node& where, const Place& place, void* handle) {
-  // Elsewhere it would be an ordinary call, which knows nothing of CUDA.
+  // Throw if the node is no device. On a process, the launch below would be an ordinary call of an
+  // empty function. The call's future would be ready without any wait for CUDA's stream or event.
   (void)transport_of(where);
   return async(place, grid{}, device_fn<Function>,
                std::uint64_t{reinterpret_cast<std::uintptr_t>(handle)});
@@ -79,7 +80,7 @@ std::vector<memory_handle> export_bytes(const node& device,
                                         const remote_span<const std::byte>& memory) {
   cuda::cuda_transport& transport = transport_of(device);
   if (memory.node() != device.id()) {
-    throw error("the memory is that of " + node_text(memory.node()) + ", not of " +
+    throw error("the memory belongs to " + node_text(memory.node()) + ", not to " +
                     node_text(device.id()),
                 device.id());
   }

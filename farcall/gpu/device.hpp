@@ -1,11 +1,11 @@
 #pragma once
 
+#include <farcall/async/call.hpp>
+#include <farcall/async/node.hpp>
+#include <farcall/copy/buffer.hpp>
 #include <farcall/gpu/grid.hpp>
 #include <farcall/gpu/team.hpp>
 #include <farcall/gpu/transport/device_api.hpp>
-#include <farcall/offload/buffer.hpp>
-#include <farcall/offload/call.hpp>
-#include <farcall/offload/node.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,11 +14,12 @@
 
 namespace farcall {
 
-/// Launches f as a kernel of its own on a device, for work of the whole device. The future is ready
-/// when the kernel has ended. Launches of one thread to one device start in order, beside its other
-/// calls. `f` returns nothing, and is a device_fn, in which device::this_grid() tells the threads
-/// apart. Takes a launch: some microseconds; see fc::device_fn for what takes less. On ordinary
-/// nodes one thread runs f. Throws what async() throws.
+/// Launches f as a separate kernel on a device, for work that uses the whole device. The future is
+/// ready when the kernel has ended. Launches of one thread to one device start in order, and run
+/// concurrently with the calls that the thread makes to the device. `f` returns nothing, and is a
+/// device_fn, in which device::this_grid() returns the place of each thread. A launch takes some
+/// microseconds, so a call of a fc::device_fn is faster. On ordinary nodes one thread runs f.
+/// Throws the exceptions of async().
 template <class Place, class F, class... A>
 [[nodiscard]] auto async(const Place& place, const grid& shape, const F& /*f*/, A&&... args) {
   static_assert(detail::is_device_fn<F>,
@@ -28,67 +29,73 @@ template <class Place, class F, class... A>
 
 } // namespace farcall
 
-/// What the host does with a node that is a device, besides calling it. All throw error for a node
-/// that is none, or that another process owns.
+/// Operations of the host on a node that is a device, besides calls. Each throws error if the node
+/// is not a device, or if another process owns the device.
 namespace farcall::device {
 
-/// True for nodes that are GPUs, or emulate one. Never fails.
+/// True if the node is a GPU or an emulated device. Never fails.
 [[nodiscard]] bool is_device(const node& n);
 
-/// Waits until no worker runs on the device, and so nothing in CUDA waits for one; the next call
-/// starts workers again. Throws timeout, naming the node, when a handler does not end in time, and
-/// node_failed when the device has failed or was given up: what runs there may never end.
+/// Waits until no worker runs on the device, so that operations of CUDA that need an idle device
+/// don't wait for workers. The next call starts workers again. Throws timeout, naming the node, if
+/// a handler does not end in time. Throws node_failed if the device has failed or was given up,
+/// because its code may never end.
 void quiesce(const node& device, std::chrono::nanoseconds within = std::chrono::seconds(10));
 
-/// With `stay`, workers that start from now on no longer leave by themselves when they are idle:
-/// calls never wait for a start, and what in CUDA waits for an idle device waits until quiesce().
-/// Those that run already leave once, or at a quiesce() before this. For those who know that
-/// nothing waits. Throws error for what is no device of this process, as all below do.
+/// If `stay` is true, workers that start from now on keep running while they are idle, so that
+/// calls never wait for a worker's start. Operations of CUDA that need an idle device then wait
+/// until the program calls quiesce(). A worker that is already running keeps its idle timeout, and
+/// so leaves one more time. If `stay` is false, makes the running workers leave, and gives later
+/// workers the idle timeout again. Meant for programs in which nothing waits for an idle device.
+/// Throws error if the node is no device of this process, like all functions below.
 void pin_resident(const node& device, bool stay = true);
 
-/// The stream, a cudaStream_t, on which the calling thread's launches on the device run: for
-/// libraries, graphs and kernels of one's own. Ready when a launch behind it is. Null for emulated
+/// Returns the stream, a cudaStream_t, in which the calling thread's launches on the device run.
+/// Libraries, graphs and the program's own kernels can use this stream. When a launch is done, all
+/// work that was put into the stream before the launch is done, too. Returns null for emulated
 /// devices. Throws error; see pin_resident().
 [[nodiscard]] void* stream(const node& device);
-/// The same for the launches of a lane. Throws error; see pin_resident().
+/// Returns the stream of a lane's launches. Throws error; see pin_resident().
 [[nodiscard]] void* stream(const lane& to_device);
 
-/// Ready when all is done that has been enqueued in `stream`, a cudaStream_t: no kernel is launched
-/// for it, and no thread waits. The stream must exist until then. The call does not block, but
-/// waits while the lane is full, in which at most 64 of these and of launches can be under way. On
-/// emulated devices `stream` is null, as stream() is, and the calling thread's launches are waited
-/// for. Throws what async() throws, and error; see pin_resident(). The future throws remote_error
-/// for a stream that is captured.
+/// Returns a future that is ready when all work enqueued in `stream`, a cudaStream_t, is done. The
+/// future needs neither a kernel nor a waiting thread. The stream must exist until the future is
+/// ready. The call blocks only while the lane is full: at most 64 of these calls and launches can
+/// be in flight in a lane. On emulated devices `stream` is null, like the result of stream(), and
+/// the future waits for the calling thread's launches. Throws the exceptions of async(), and error;
+/// see pin_resident(). The future throws remote_error if the stream is being captured.
 [[nodiscard]] future<void> when(const node& device, void* stream);
-/// The same with a deadline.
+/// Like when() for a node, with a deadline for the call.
 [[nodiscard]] future<void> when(const timed_node& device, void* stream);
-/// The same by a lane, whose launches are those that an emulated device waits for.
+/// Like when() for a node, but sends in the given lane. On an emulated device the future waits for
+/// the lane's launches.
 [[nodiscard]] future<void> when(const lane& to_device, void* stream);
 
-/// Calls and launches that the calling thread makes on the device from now on begin only when all
-/// that `event`, a cudaEvent_t, has recorded is done. Large copies do not wait. The event may be
-/// recorded again, or destroyed, at once; after a timeout, when a later call in the lane has ended.
-/// Does not block, but waits while the lane is full. Threads
-/// that share a stream of launches also wait with their launches. On emulated devices `event` is
-/// null, and nothing is waited for. Throws what sync() throws, and error; see pin_resident().
+/// Delays the calling thread's later calls and launches on the device until all work recorded in
+/// `event`, a cudaEvent_t, is done. Large copies are not delayed. After the return, the program may
+/// record the event again or destroy it. But if the function throws timeout, the program must wait
+/// until a later call in the lane has ended. Blocks only while the lane is full. Launches of other
+/// threads in the same stream are delayed too. On emulated devices `event` is null, and the
+/// function has no effect. Throws the exceptions of sync(), and error; see pin_resident().
 void wait_event(const node& device, void* event);
-/// The same with a deadline for a lane that is full.
+/// Like wait_event() for a node, with a deadline for the case that the lane is full.
 void wait_event(const timed_node& device, void* event);
-/// The same for calls and launches in a lane.
+/// Like wait_event() for a node, but delays calls and launches in the given lane.
 void wait_event(const lane& to_device, void* event);
 
-/// Part of a device's memory, as a descriptor for who maps it elsewhere: see export_memory().
+/// Handle of a part of a device's memory: a descriptor by which other processes map the memory.
+/// export_memory() returns such handles.
 using memory_handle = cuda::memory_handle;
 
-/// For the untyped rest of export_memory(). Throws error; see there.
+/// Implements export_memory() for elements of any type. Throws error in the same cases.
 [[nodiscard]] std::vector<memory_handle> export_bytes(const node& device,
                                                       const remote_span<const std::byte>& memory);
 
-/// Memory of a GPU for other processes, or libraries, that import it by
-/// cuMemImportFromShareableHandle(). The device's memory comes in pieces of 64 MiB: a view has a
-/// handle for each piece that it lies in, in order. Whoever has the handle can map the piece, with
-/// whatever else lies in it. Throws error for memory that is none of the device's, for emulated
-/// devices, and for GPUs and drivers that cannot.
+/// Exports memory of a GPU to other processes or libraries, which import it by
+/// cuMemImportFromShareableHandle(). The device's memory consists of pieces of 64 MiB. The result
+/// has a handle for each piece that the view touches, in order. A process that has a handle can map
+/// the whole piece, with all other data in it. Throws error if the memory does not belong to the
+/// device, for emulated devices, and for GPUs and drivers without such handles.
 template <class T>
 [[nodiscard]] std::vector<memory_handle> export_memory(const node& device,
                                                        const remote_span<T>& memory) {
@@ -96,12 +103,12 @@ template <class T>
                                                            memory.size_bytes(), memory.mark()));
 }
 
-/// Gives the device up: its calls end with node_failed, and what runs there, as a handler that does
-/// not end, is not waited for. Only the end of the process takes it off the device. Throws error;
-/// see pin_resident().
+/// Gives the device up. Its calls end with node_failed. Code that still runs on it, such as a
+/// handler that does not end, is not waited for, and stays on the device until the process ends.
+/// Throws error; see pin_resident().
 void give_up(const node& device);
 
-/// How often a worker was started there. Throws error; see pin_resident().
+/// Returns how often a worker was started on the device. Throws error; see pin_resident().
 [[nodiscard]] std::uint64_t worker_starts(const node& device);
 
 } // namespace farcall::device

@@ -1,20 +1,22 @@
 #pragma once
 
+#include <farcall/async/call.hpp>
+#include <farcall/async/host_device.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/gpu/call_host.hpp>
 #include <farcall/gpu/handler.hpp>
-#include <farcall/offload/call.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
-/// What functions for devices can do besides computing. On ordinary nodes it works, too.
+/// Operations for functions that run on devices: calls to the host, errors, and a clock. Ordinary
+/// nodes have these operations, too.
 namespace farcall {
 
-/// A function that also runs on devices has failed: device::fail() on an ordinary node.
+/// Exception that device::fail() throws in a function that runs on an ordinary node. Functions for
+/// devices call fail() to report errors.
 class device_error : public error {
  public:
   using error::error;
@@ -23,7 +25,7 @@ class device_error : public error {
 namespace detail {
 
 #ifdef __CUDACC__
-/// The host's key for a function, on a GPU.
+/// Variable on a GPU that holds the key by which the host knows the function.
 template <class Far>
 __device__ std::uint32_t gpu_key_of = 0;
 
@@ -46,7 +48,7 @@ struct host_call<F, signature<R, P...>> {
 
   static_assert(packs_to_devices<R, std::remove_cvref_t<P>...>,
                 "farcall: a device passes to the host, and gets, what is trivially copyable.");
-  static_assert(layout::size <= am::largest_host_call,
+  static_assert(layout::size <= am::max_host_call,
                 "farcall: a device passes the host 240 bytes of arguments at most; pass a "
                 "remote_span of more.");
 
@@ -90,7 +92,7 @@ struct host_call<F, signature<R, P...>> {
   static FARCALL_HOST_DEVICE void store_all([[maybe_unused]] std::byte* to,
                                             std::index_sequence<I...> /*all*/,
                                             const std::remove_cvref_t<P>&... args) {
-    // The callable itself comes first, and takes no bytes.
+    // Start with argument 1, because argument 0 is the callable itself, which takes no bytes.
     (store<layout::offset(I + 1)>(to, args), ...);
   }
 };
@@ -102,9 +104,9 @@ using host_call_of = host_call<F, typename signature_of<F>::type>;
 
 namespace device {
 
-/// The team that the calling function is run by; null on ordinary nodes. A kernel that was launched
-/// has none, and faults here, which is the exception that it throws on the emulated device: nobody
-/// could be told otherwise.
+/// Returns the team that runs the calling function, or null on an ordinary node. A launched kernel
+/// has no team, and no caller that would get an error. Therefore serving_team() traps in a launched
+/// kernel, and throws cuda::emulated_fault if the kernel runs on an emulated device.
 [[nodiscard]] FARCALL_HOST_DEVICE inline am::device_team_state* serving_team() {
   am::device_team_state* const team = am::current_device_team();
 #ifdef FARCALL_ON_GPU
@@ -118,15 +120,17 @@ namespace device {
   return team;
 }
 
-/// Nanoseconds of a clock that only goes forward, to measure what a function takes. A GPU's goes in
-/// steps, of a microsecond on some.
+/// Returns the time of a steady clock in nanoseconds, for measurements of a function's run time.
+/// The clock of some GPUs advances in steps of a microsecond.
 [[nodiscard]] FARCALL_HOST_DEVICE inline std::uint64_t now() noexcept { return am::device_now(); }
 
-/// Calls `f(args...)`, a function of the host's program as fc::fn<f>, from a device, and waits for
-/// its result. Called by one thread of a team at a time, as the first. The host serves it on a
-/// thread that waits for a reply, or else within about a millisecond. When it throws, or does not
-/// reply for 30 s, the call that the team serves fails with that text, and the result here is
-/// zeroes. 240 bytes of arguments at most. On ordinary nodes a call of the host as any other.
+/// Calls `f(args...)`, a function of the host's program named as fc::fn<f>, from a device, and
+/// waits for its result. One thread of a team at a time may call it, for instance the first. If a
+/// thread of the host is waiting for a reply, this thread runs the function. Otherwise, the host
+/// starts the function within about a millisecond. If the function throws, or does not reply within
+/// 30 s, then call_host() returns zeroes, and the call that the team is serving fails with the
+/// exception's text or a text about the time. The arguments may have 240 bytes at most. On ordinary
+/// nodes this is an ordinary call to the host.
 template <class F, class... A>
 FARCALL_HOST_DEVICE auto call_host(F f, const A&... args) {
   static_assert(detail::is_fn<F>, "farcall: a device calls the host's functions as fc::fn<f>");
@@ -139,8 +143,8 @@ FARCALL_HOST_DEVICE auto call_host(F f, const A&... args) {
   return call::run(*team, true, args...);
 }
 
-/// The same without waiting, for a function whose result nobody needs: a trace, a count. On
-/// ordinary nodes throws as post() does.
+/// Calls a function of the host without waiting for its end. Meant for functions whose result is
+/// not needed, such as traces and counters. On ordinary nodes throws the exceptions of post().
 template <class F, class... A>
 FARCALL_HOST_DEVICE void post_host(F f, const A&... args) {
   static_assert(detail::is_fn<F>, "farcall: a device calls the host's functions as fc::fn<f>");
@@ -153,9 +157,10 @@ FARCALL_HOST_DEVICE void post_host(F f, const A&... args) {
   static_cast<void>(call::run(*team, false, args...));
 }
 
-/// Makes the call that is being served fail: it throws remote_error with `text`, of which a device
-/// keeps 184 characters, on the node that made it. A device goes on and returns as usual, since
-/// nothing can be thrown there; ordinary nodes throw device_error.
+/// Reports an error from a function. On a device, the call that the team is serving ends with
+/// remote_error and `text` on the node that made the call. A device keeps at most 184 characters of
+/// the text. The function itself continues and returns as usual, since devices have no exceptions.
+/// On an ordinary node, fail() throws device_error.
 FARCALL_HOST_DEVICE inline void fail(const char* text) {
   am::device_team_state* const team = serving_team();
 #ifndef FARCALL_ON_GPU

@@ -1,38 +1,41 @@
 #pragma once
 
+#include <farcall/async/host_device.hpp>
 #include <farcall/call/callable.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <type_traits>
 #include <utility>
 
 namespace farcall {
 
-/// Who runs a function on a device.
+/// Number of threads that run a function on a device.
 enum class device_use {
-  scalar, ///< one thread of a team
-  pure,   ///< the same; it changes no memory, so its reply waits for none
-  team,   ///< all threads of a team; the result is the first one's
+  scalar, ///< one thread of a team runs the function
+  /// One thread runs the function, which writes no memory, so that its reply is sent without a
+  /// fence.
+  pure,
+  team, ///< all threads of a team run the function; the result is the first thread's
 };
 
-/// A function that has code for devices as well, as a callable. Runs on every kind of node.
+/// A callable for a function that has code for devices as well. It runs on nodes of every kind.
 template <auto Function, device_use Use>
 struct device_fn_t {
-  /// Calls the function here, on this thread alone.
+  /// Calls the function directly, on the calling thread alone.
   template <class... A>
   FARCALL_HOST_DEVICE constexpr decltype(auto) operator()(A&&... a) const {
     return Function(std::forward<A>(a)...);
   }
 };
 
-/// `async(node, fc::device_fn<f>, x)`: f is marked __host__ __device__ where CUDA's compiler reads
-/// it, and takes and returns what is trivially copyable.
+/// Names a function for calls to devices: `async(node, fc::device_fn<f>, x)`. For CUDA's compiler,
+/// f must be marked __host__ __device__. Its parameters and result must be trivially copyable.
 template <auto Function>
 inline constexpr device_fn_t<Function, device_use::scalar> device_fn{};
-/// The same for a function that writes nothing, whose reply comes sooner.
+/// Like device_fn, for a function that writes no memory. Its reply is sent sooner, because no fence
+/// is needed.
 template <auto Function>
 inline constexpr device_fn_t<Function, device_use::pure> pure_fn{};
-/// The same for a function that all threads of a team run: see device::this_team().
+/// Like device_fn, for a function that all threads of a team run together. See device::this_team().
 template <auto Function>
 inline constexpr device_fn_t<Function, device_use::team> team_fn{};
 

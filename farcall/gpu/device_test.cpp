@@ -1,4 +1,4 @@
-#include <farcall/offload/stop_token.hpp>
+#include <farcall/async/stop_token.hpp>
 #include <tests/conformance/device.hpp>
 
 #include <barrier>
@@ -8,7 +8,7 @@
 
 namespace farcall::device_tests {
 
-// ---- what only emulated devices are asked
+// ---- for emulated devices only
 
 inline std::atomic<int> posted_there{0};
 inline void count_post() { ++posted_there; }
@@ -18,23 +18,24 @@ INSTANTIATE_TEST_SUITE_P(emulated, device_test,
                          ::testing::Values("cuda-emulated:0?idle_ms=1",
                                            "cuda-emulated:0?workers=2&threads=3&idle_ms=1"));
 
-// As large as a warp, the smallest team of a GPU.
+// Teams of 32 threads, like a warp: the smallest team of a GPU.
 INSTANTIATE_TEST_SUITE_P(emulated_warp, device_team_test,
                          ::testing::Values("cuda-emulated:0?threads=32"));
 
-// ---- what is not about one device ---------------------------------------------------------------
+// ---- several devices, and jobs
+// -------------------------------------------------------------------
 
 TEST(devices, are_called_by_more_threads_than_they_have_lanes) {
   const job all(test::with_targets("cuda-emulated:0?idle_ms=1"));
   const node& device = all.targets()[0];
-  constexpr int count = 12; // eight lanes
+  constexpr int count = 12; // the device has eight lanes
   std::barrier meeting(count);
   std::vector<std::thread> threads;
   for (int t = 0; t < count; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 20; ++i) {
         EXPECT_EQ(sync(device, device_fn<add>, i, 1.0), i + 1.0);
-        meeting.arrive_and_wait(); // so all have lanes at a time
+        meeting.arrive_and_wait(); // so that all have lanes at the same time
       }
     });
   }
@@ -42,7 +43,7 @@ TEST(devices, are_called_by_more_threads_than_they_have_lanes) {
     t.join();
 }
 
-// Which keep theirs for the next threads, while there are others.
+// A thread's lanes are kept for later threads while there are other free ones.
 TEST(devices, give_back_lanes_of_threads_that_have_ended) {
   const job all(test::with_targets("cuda-emulated:0?idle_ms=1"));
   const node& device = all.targets()[0];
@@ -57,14 +58,14 @@ TEST(devices, give_back_lanes_of_threads_that_have_ended) {
   for (std::thread& t : threads)
     t.join();
   std::vector<lane> lanes;
-  for (int i = 0; i < 7; ++i) { // one is this thread's now
+  for (int i = 0; i < 7; ++i) { // this thread has another one now
     lanes.emplace_back(device);
     EXPECT_EQ(sync(lanes.back(), device_fn<add>, i, 1.0), i + 1.0);
   }
   EXPECT_EQ(sync(device, device_fn<add>, 1.0, 1.0), 2.0);
 }
 
-// The worker may have yet to read that they were closed.
+// The worker may not have read the closing notices yet.
 TEST(devices, give_back_lanes_that_were_closed) {
   const job all(test::with_targets("cuda-emulated:0?idle_ms=1"));
   const node& device = all.targets()[0];
@@ -79,8 +80,8 @@ TEST(devices, give_back_lanes_that_were_closed) {
   }
 }
 
-// It had been told to take no more from anybody.
-TEST(devices, call_the_host_for_the_first_time_when_another_node_has_gone) {
+// Regression: the end of another node made the device's transport accept no lanes any more.
+TEST(devices, call_the_host_first_after_another_node_has_gone) {
   for (const bool has_failed : {false, true}) {
     job all(test::with_targets("shm,cuda-emulated:0,cuda-emulated:1"));
     const std::vector<node> nodes = all.targets();
@@ -94,7 +95,7 @@ TEST(devices, call_the_host_for_the_first_time_when_another_node_has_gone) {
   }
 }
 
-TEST(devices, run_posts_of_lanes_that_were_closed_before_the_job_ends) {
+TEST(devices, run_posts_of_closed_lanes_before_the_job_ends) {
   for (int round = 0; round < 20; ++round) {
     posted_there = 0;
     {
@@ -107,8 +108,8 @@ TEST(devices, run_posts_of_lanes_that_were_closed_before_the_job_ends) {
   }
 }
 
-// Whoever notices it first, the copy or the job.
-TEST(devices, that_were_given_up_end_copies_as_nodes_that_have_failed) {
+// Either the copy or the job may notice the end first.
+TEST(devices, that_are_given_up_end_copies_with_node_failed) {
   for (int round = 0; round < 20; ++round) {
     const job all(test::with_targets("cuda-emulated:0"));
     const node& device = all.targets()[0];
@@ -125,18 +126,18 @@ TEST(devices, free_memory_of_a_thread_that_has_no_lane) {
   std::vector<lane> lanes;
   for (int i = 0; i < 8; ++i)
     lanes.emplace_back(device);
-  for (int i = 0; i < 20; ++i) // 1 GiB in all
+  for (int i = 0; i < 20; ++i) // 2 GB in all, while the device has 1 GiB
     EXPECT_EQ(device.allocate<std::uint8_t>(100 << 20).size(), 100U << 20);
 }
 
-TEST(devices, fail_by_whatever_is_thrown_there) {
+TEST(devices, fail_by_any_exception_thrown_there) {
   const job all(test::with_targets("cuda-emulated:0"));
   const node& device = all.targets()[0];
   EXPECT_THAT(text_thrown_by<node_failed>([&] { sync(device, device_fn<throw_a_number>); }),
               HasSubstr("no std::exception"));
 }
 
-TEST(devices, have_no_grids_of_nothing) {
+TEST(devices, refuse_empty_grids) {
   const job all(test::with_targets("cuda-emulated:0"));
   const node& device = all.targets()[0];
   for (const grid& shape : {grid{.blocks = 0}, grid{.threads = 0}, grid{.threads = 1025}}) {
@@ -155,7 +156,7 @@ TEST(devices, are_mixed_with_processes) {
   EXPECT_FALSE(device::is_device(all.targets()[0]));
   EXPECT_TRUE(device::is_device(all.targets()[1]));
 
-  // Memory of one into the other, both ways.
+  // Copies from one device to the other, both ways.
   std::vector<std::uint32_t> values(50'000, 7);
   const auto there = all.targets()[0].allocate<std::uint32_t>(values.size());
   const auto on_device = all.targets()[1].allocate<std::uint32_t>(values.size());
@@ -168,13 +169,13 @@ TEST(devices, are_mixed_with_processes) {
   get(there, back).get();
   EXPECT_EQ(back, values);
 
-  // In place, as GPUs that are peers can.
+  // In place, like GPUs that are peers.
   const auto number = all.targets()[1].allocate<double>(1);
   put(std::vector<double>{7.0}, number).get();
   EXPECT_EQ(sync(all.targets()[3], device_fn<value_at>, number.span().address()), 7.0);
 }
 
-TEST(devices, that_fail_end_their_calls_with_the_reason_and_leave_others_alone) {
+TEST(devices, that_fail_end_their_own_calls_with_the_reason) {
   for (const char* targets :
        {"cuda-emulated:0,cuda-emulated:1,shm", "cuda-emulated:0?threads=3,cuda-emulated:1,shm"}) {
     job all(test::with_targets(targets));
@@ -197,7 +198,7 @@ TEST(devices, that_fail_end_their_calls_with_the_reason_and_leave_others_alone) 
   }
 }
 
-TEST(devices, whose_grid_fails_are_reported_too) {
+TEST(devices, report_a_grid_that_fails) {
   job all(test::with_targets("cuda-emulated:0"));
   future<void> failing = async(all.targets()[0], grid{.blocks = 3}, device_fn<trap>);
   const std::string why = text_thrown_by<node_failed>([&] { failing.get(); });
@@ -207,7 +208,7 @@ TEST(devices, whose_grid_fails_are_reported_too) {
 FARCALL_HOST_DEVICE inline void call_from_grid() { device::post_host(fn<count_one>); }
 FARCALL_HOST_DEVICE inline void fail_in_grid() { device::fail("no"); }
 
-TEST(devices, whose_grid_calls_the_host_fail) {
+TEST(devices, fail_if_their_grid_calls_the_host) {
   for (const int which : {0, 1}) {
     job all(test::with_targets("cuda-emulated:0"));
     const node& device = all.targets()[0];
@@ -226,7 +227,7 @@ TEST(devices, keep_memory_that_a_launch_still_uses) {
   const std::uint64_t address = first.span().address();
   future<void> endless = async(device, grid{}, device_fn<run_until_allowed>);
   first.reset();
-  sync(device, pure_fn<nothing>); // behind which memory is freed
+  sync(device, pure_fn<nothing>); // after which the memory is released
   const auto small = device.allocate<std::byte>(1 << 20);
   EXPECT_NE(small.span().address(), address);
   std::atomic<bool> is_there{false};
@@ -241,7 +242,7 @@ TEST(devices, keep_memory_that_a_launch_still_uses) {
   endless.get();
 }
 
-TEST(devices, are_quiet_for_one_at_a_time) {
+TEST(devices, quiesce_for_one_caller_at_a_time) {
   job all(test::with_targets("cuda-emulated:0?workers=2&idle_ms=1000"));
   const node& device = all.targets()[0];
   std::vector<std::thread> threads;
@@ -250,7 +251,7 @@ TEST(devices, are_quiet_for_one_at_a_time) {
       for (int i = 0; i < 100; ++i) {
         if (t % 2 == 0) device::quiesce(device, test::wait_limit);
         EXPECT_EQ(sync(device, device_fn<add>, t, i), t + i);
-        // Memory that is not there yet makes the device quiet, too.
+        // Mapping new memory makes the device idle, too.
         if (i % 25 == 0) (void)device.allocate<std::byte>(100 << 20);
       }
     });
@@ -275,10 +276,10 @@ TEST(devices, that_are_emulated_export_no_memory) {
               HasSubstr("cannot be exported"));
   const auto elsewhere = all.targets()[1].allocate<double>(10);
   EXPECT_THAT(text_thrown_by<error>([&] { (void)device::export_memory(device, elsewhere.span()); }),
-              AllOf(HasSubstr("of node 2"), HasSubstr("not of node 1")));
+              AllOf(HasSubstr("belongs to node 2"), HasSubstr("not to node 1")));
 }
 
-TEST(devices, that_are_emulated_know_no_streams_of_cuda) {
+TEST(devices, that_are_emulated_refuse_cuda_streams) {
   job all(test::with_targets("cuda-emulated:0,shm"));
   int none = 0;
   EXPECT_THAT(text_thrown_by<remote_error>([&] { device::when(all.targets()[0], &none).get(); }),
@@ -294,8 +295,8 @@ TEST(devices, that_are_emulated_know_no_streams_of_cuda) {
               AllOf(HasSubstr("node 2"), HasSubstr("no device")));
 }
 
-// What does not fit is refused at once, or by the device, and nobody waits for it. Not compiled for
-// GPUs, where values as large as these take the compiler for ever.
+// Values that are too large are refused at once, or by the device, and the call does not wait. Not
+// compiled for GPUs: values of this size keep CUDA's compiler busy without end.
 struct large_block {
   std::array<std::byte, 1'000'000> bytes;
 };
@@ -304,7 +305,7 @@ FARCALL_HOST_DEVICE inline std::size_t first_of(const large_block& b) {
 }
 FARCALL_HOST_DEVICE inline large_block long_result() { return {}; }
 
-TEST(devices, take_no_arguments_and_give_no_results_that_are_too_long) {
+TEST(devices, refuse_arguments_and_results_that_are_too_long) {
   job all(test::with_targets("cuda-emulated:0,shm"));
   const node& device = all.targets()[0];
   const std::string arguments =
@@ -314,11 +315,11 @@ TEST(devices, take_no_arguments_and_give_no_results_that_are_too_long) {
       text_thrown_by<remote_error>([&] { (void)sync(device, device_fn<long_result>); });
   EXPECT_THAT(result, HasSubstr("lane_bytes"));
   EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0);
-  // Processes take them.
+  // Processes accept them.
   EXPECT_EQ(sync(all.targets()[1], device_fn<first_of>, large_block{}), 0U);
 }
 
-TEST(devices, that_do_not_end_a_call_can_be_given_up) {
+TEST(devices, stuck_in_a_call_can_be_given_up) {
   may_end = false;
   {
     job_options o = test::with_targets("cuda-emulated:0");
@@ -340,7 +341,7 @@ TEST(devices, that_do_not_end_a_call_can_be_given_up) {
   may_end = true;
 }
 
-TEST(devices, that_do_not_end_a_call_can_be_asked_why) {
+TEST(devices, stuck_in_a_call_can_be_diagnosed) {
   may_end = false;
   job all(test::with_targets("cuda-emulated:0?workers=2&idle_ms=60000"));
   const node& device = all.targets()[0];
@@ -350,7 +351,7 @@ TEST(devices, that_do_not_end_a_call_can_be_asked_why) {
   ASSERT_TRUE(test::eventually(
       [&] { return diagnosis_of(device).find(": sends (open): 3 written") != std::string::npos; }));
   const future<void> behind = async(busy, device_fn<nothing>);
-  // What a thread is at just then is not told.
+  // Poll, since the thread may be in another state at that moment.
   std::string text;
   EXPECT_TRUE(test::eventually([&] {
     text = diagnosis_of(device);
@@ -367,7 +368,7 @@ TEST(devices, that_do_not_end_a_call_can_be_asked_why) {
   endless.get();
 }
 
-TEST(devices, are_not_told_of_stops) {
+TEST(devices, get_no_stop_requests) {
   may_end = false;
   job all(test::with_targets("cuda-emulated:0"));
   const node& device = all.targets()[0];
@@ -380,7 +381,7 @@ TEST(devices, are_not_told_of_stops) {
   EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0) << "behind it";
 }
 
-TEST(devices, that_do_not_end_a_call_do_not_keep_a_job_from_ending) {
+TEST(devices, stuck_in_a_call_let_their_job_end) {
   may_end = false;
   {
     job_options o = test::with_targets("cuda-emulated:0");
@@ -391,8 +392,8 @@ TEST(devices, that_do_not_end_a_call_do_not_keep_a_job_from_ending) {
   may_end = true;
 }
 
-// A launch that never ends must not keep what runs it.
-TEST(devices, that_do_not_end_a_launch_can_be_given_up_or_left) {
+// A launch that never ends must not block the end of the job.
+TEST(devices, stuck_in_a_launch_can_be_given_up) {
   for (const bool is_given_up : {true, false}) {
     may_end = false;
     {
@@ -408,19 +409,19 @@ TEST(devices, that_do_not_end_a_launch_can_be_given_up_or_left) {
   }
 }
 
-TEST(devices, that_are_not_there_are_errors_at_the_start) {
+TEST(devices, need_code_for_gpus_at_the_start) {
   EXPECT_THAT(
       text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:0")); }),
       AllOf(HasSubstr("node 1"), HasSubstr("no code for GPUs"), HasSubstr("farcall_cuda_target")));
 }
 
-TEST(devices, are_asked_for_by_name_only_where_they_are) {
+TEST(devices, are_distinguished_from_other_nodes) {
   job all(test::with_targets("shm"));
   EXPECT_THAT(text_thrown_by<error>([&] { device::quiesce(all.targets()[0]); }),
               AllOf(HasSubstr("node 1"), HasSubstr("no device")));
 }
 
-// A worker is started by whichever thread calls, and must not be bound to what that is bound to.
+// Any calling thread may start a worker, whose threads must not inherit its affinity.
 FARCALL_HOST_DEVICE std::int32_t count_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -434,7 +435,7 @@ int first_of(const cpu_set_t& set) {
   return static_cast<int>(i);
 }
 
-TEST(devices, that_are_emulated_run_where_the_url_or_their_maker_says) {
+TEST(devices, that_are_emulated_run_on_the_chosen_processors) {
   const std::int32_t here = count_processors();
   job free(test::with_targets("cuda-emulated:0"));
   cpu_set_t before;
@@ -466,7 +467,7 @@ TEST(devices, functions_for_devices_run_on_ordinary_nodes) {
   EXPECT_EQ(e->text(), "a negative number");
 }
 
-TEST(devices, of_the_host_are_no_way_for_targets) {
+TEST(devices, cannot_be_used_by_targets_of_their_host) {
   job all(test::with_targets("shm,cuda-emulated:0"));
   const std::string why = text_thrown_by<remote_error>([&] {
     (void)sync(all.targets()[0], [] { return sync(node_at(2), device_fn<add>, 1.0, 2.0); });

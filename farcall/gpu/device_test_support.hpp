@@ -6,7 +6,7 @@
 #include <farcall/gpu/transport/emulated.hpp>
 #include <farcall/gpu/transport/find_gpus.hpp>
 #include <farcall/offload/job_state.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 
@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-/// What tests of devices call there, and what they ask.
+/// Functions that tests call on devices, and queries of the tests.
 namespace farcall::device_tests {
 
 using namespace std::chrono_literals;
@@ -56,7 +56,7 @@ FARCALL_HOST_DEVICE block_of<N> turned(block_of<N> b) {
   return b;
 }
 
-/// All threads of a team take their share; each writes only what is its own.
+/// Divides the work among all threads of a team; each thread writes its own elements only.
 FARCALL_HOST_DEVICE inline std::uint64_t square_all(remote_span<std::uint64_t> values) {
   const device::team t = device::this_team();
   for (std::size_t i = t.rank(); i < values.size(); i += t.size())
@@ -70,7 +70,8 @@ FARCALL_HOST_DEVICE inline std::uint64_t square_all(remote_span<std::uint64_t> v
   return sum;
 }
 
-/// The same for threads that share nothing; returns how many of them there are.
+/// Divides the work like square_all(), without data shared between threads. Returns the number of
+/// threads.
 FARCALL_HOST_DEVICE inline std::uint32_t count_up(remote_span<std::uint32_t> values) {
   const device::team t = device::this_team();
   for (std::size_t i = t.rank(); i < values.size(); i += t.size())
@@ -85,7 +86,7 @@ FARCALL_HOST_DEVICE inline void add_to_all(remote_span<float> values, float what
     values.data()[i] += what;
 }
 
-/// Each block adds its number and theirs to the part that is its own.
+/// Each block adds its number and the number of blocks to its own part.
 FARCALL_HOST_DEVICE inline void number_blocks(remote_span<std::uint32_t> values, std::size_t each) {
   const device::whole_grid all = device::this_grid();
   const device::team t = device::this_team();
@@ -94,7 +95,7 @@ FARCALL_HOST_DEVICE inline void number_blocks(remote_span<std::uint32_t> values,
     own[i] += 1000 * all.blocks() + all.block();
 }
 
-/// Of whatever device that this one can use the memory of.
+/// Reads memory of any device that this one can access.
 FARCALL_HOST_DEVICE inline double value_at(std::uint64_t address) {
   return *reinterpret_cast<const double*>(address);
 }
@@ -127,7 +128,7 @@ FARCALL_HOST_DEVICE inline void count_there(std::int32_t n) {
   for (std::int32_t i = 0; i < n; ++i)
     device::post_host(fn<count_one>);
 }
-/// More than fits a slot.
+/// Returns more bytes than fit a slot.
 inline block_of<128> host_block(std::uint32_t n) {
   block_of<128> b{};
   b.words.fill(n);
@@ -142,7 +143,7 @@ FARCALL_HOST_DEVICE inline std::uint32_t sum_of_host_blocks(std::uint32_t n) {
   }
   return sum;
 }
-/// All threads of a team fail, each as it comes.
+/// Fails on all threads of a team, in any order.
 FARCALL_HOST_DEVICE inline int refuse_by_all(int n) {
   if (n < 0) device::fail("a negative number, as all of the team have found");
   return n;
@@ -154,7 +155,7 @@ FARCALL_HOST_DEVICE inline int refuse(int n) {
 
 // ---- failure
 
-/// What a GPU does with a trap, or an access to no memory.
+/// Fails like a GPU after a trap, or an access to unmapped memory.
 FARCALL_HOST_DEVICE inline void trap() {
 #ifdef FARCALL_ON_GPU
   cuda::trap();
@@ -176,7 +177,7 @@ FARCALL_HOST_DEVICE inline void run_until_allowed() {
 #endif
 }
 
-/// What is said of a device that does not reply, line after line.
+/// Returns the lines of diagnose() for a device.
 inline std::string diagnosis_of(const node& device) {
   std::string text;
   detail::device_of(*detail::state_of(*device.job()).members, device.id())
@@ -184,7 +185,7 @@ inline std::string diagnosis_of(const node& device) {
   return text;
 }
 
-/// Why tests cannot have a GPU; empty when they can. Programs that fake one replace it.
+/// Returns why tests have no GPU; empty if they have one. Programs with a fake GPU replace it.
 inline std::string (*why_no_gpu)() = [] {
   const cuda::gpus_found found = cuda::find_gpus();
   return found.gpus.empty() ? found.why_none : std::string();

@@ -14,16 +14,16 @@
 
 namespace farcall {
 
-/// How large a launch is: so many blocks of so many threads, with so much shared memory.
+/// Shape of a launch: number of blocks, threads per block, and bytes of shared memory per block.
 using grid = cuda::launch_shape;
 
-/// A function for devices as a kernel of its own: what `async(node, fc::grid{…}, f, …)` calls. On
-/// ordinary nodes one thread runs the function as a grid of one.
+/// A device function that is launched as a separate kernel by `async(node, fc::grid{…}, f, …)`. On
+/// ordinary nodes one thread runs the function, as a grid of one thread.
 template <class F>
 struct on_grid {
   grid shape; ///< of the launch
 
-  /// Calls the function here, as a grid of one thread.
+  /// Calls the function directly, as a grid of one thread.
   template <class... A>
   FARCALL_HOST_DEVICE constexpr void operator()(A&&... a) const {
     F{}(std::forward<A>(a)...);
@@ -40,24 +40,27 @@ inline constexpr bool is_fn<on_grid<F>> = true;
 template <>
 inline constexpr bool is_call_shape<grid> = true;
 
-/// The emulated grid's thread, for this_grid().
+/// Place of the calling thread in an emulated grid, as this_grid() returns it.
 struct grid_place {
   std::uint32_t block = 0;
   std::uint32_t blocks = 1;
 };
-/// Defined in the library: one for all parts of a program, whatever they hide.
+/// Defined in the library, so that all parts of a program share the variable even if they hide
+/// their symbols.
 extern constinit thread_local grid_place current_place;
 
 #ifdef __CUDACC__
 
-/// The kernel that runs f with the values of a request, and then says so.
+/// Kernel of a launch on a GPU. Each thread runs f with the arguments of the launch. The last block
+/// that ends stores `value` in `*done`, so that the host sees the end of the launch.
 template <class F, class... P>
 __global__ void launched(std::uint64_t* done, std::uint64_t value, std::uint32_t* blocks_done,
                          P... args) {
   F{}(args...);
   __syncthreads();
   if (threadIdx.x != 0) return;
-  // Behind the barrier: all that the block has written is seen by the last block.
+  // Fence after the barrier and before the counter, so that the last block sees all writes of this
+  // block.
   __threadfence();
   if (atomicAdd(blocks_done, 1U) + 1 != gridDim.x) return;
   *blocks_done = 0;
@@ -116,7 +119,7 @@ struct device_launch {
   template <class Use>
   static void with_values(const cuda::launch_plan& plan, Use&& use) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      // The shape comes first.
+      // Skip argument 0, because the first argument of a request is the grid's shape.
       std::forward<Use>(use)(
           device_load<std::remove_cvref_t<P>>(plan.arguments + layout::offset(I + 1))...);
     }(std::index_sequence_for<P...>{});
@@ -134,8 +137,9 @@ device_code thread_launcher<Launch, What>::self{device_code::kind::launch_on_thr
                                                 &thread_launcher::address};
 
 #ifdef __CUDACC__
-/// The launcher's address, by code that the program must have to use GPUs: a program that does
-/// nothing but launch would else be linked without it.
+/// Returns the launcher's address. The function is defined in link.cpp, which sets up the use of
+/// GPUs. A program that only launches kernels calls nothing else of link.cpp, so this call makes
+/// the linker include it.
 [[nodiscard]] std::uint64_t gpu_launcher_address(cuda::launcher run);
 
 template <class Launch, const entry* What>
@@ -148,7 +152,7 @@ device_code gpu_launcher<Launch, What>::self{device_code::kind::launch_on_gpu, *
                                              &gpu_launcher::address, Launch::kernel()};
 #endif
 
-/// Makes the program have the launch wherever it is called.
+/// Registers the launch code of f in each program that launches f.
 template <class F>
 struct call_policy<on_grid<F>> {
   template <class R, const entry* What, class... P>
@@ -170,19 +174,21 @@ struct call_policy<on_grid<F>> {
 
 namespace device {
 
-/// The blocks of a launch and their threads. On ordinary nodes there is one block of one thread;
-/// the emulated device has one thread in a block. Each thread asks for itself.
+/// Grid of the launch that runs the calling thread. Its functions return the thread's own place
+/// among the blocks and threads. On ordinary nodes there is one block of one thread. On the
+/// emulated device each block has one thread.
 class whole_grid {
  public:
-  /// Number of this thread among those of all blocks, from 0 to size() - 1.
+  /// Returns the number of this thread in the whole grid, from 0 to size() - 1.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t rank() const noexcept {
     return std::uint64_t{block()} * this_team().size() + this_team().rank();
   }
-  /// Number of threads in all blocks.
+  /// Returns the number of threads in all blocks together.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t size() const noexcept {
     return std::uint64_t{blocks()} * this_team().size();
   }
-  /// Number of this thread's block, which is its team, from 0 to blocks() - 1.
+  /// Returns the number of this thread's block, from 0 to blocks() - 1. The block is the thread's
+  /// team.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t block() const noexcept {
 #ifdef FARCALL_ON_GPU
     return blockIdx.x;
@@ -190,7 +196,7 @@ class whole_grid {
     return farcall::detail::current_place.block;
 #endif
   }
-  /// Number of blocks.
+  /// Returns the number of blocks of the grid.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t blocks() const noexcept {
 #ifdef FARCALL_ON_GPU
     return gridDim.x;
@@ -200,7 +206,7 @@ class whole_grid {
   }
 };
 
-/// The grid that runs the calling function.
+/// Returns the grid that runs the calling function.
 [[nodiscard]] FARCALL_HOST_DEVICE inline whole_grid this_grid() noexcept { return {}; }
 
 } // namespace device

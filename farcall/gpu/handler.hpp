@@ -1,11 +1,11 @@
 #pragma once
 
+#include <farcall/async/host_device.hpp>
 #include <farcall/call/bitwise.hpp>
 #include <farcall/gpu/code.hpp>
 #include <farcall/gpu/device_fn.hpp>
 #include <farcall/gpu/request.hpp>
 #include <farcall/gpu/team_state.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,13 +13,15 @@
 #include <type_traits>
 #include <utility>
 
-/// The receiving side of a remote call on a device: unpack, run, reply.
+/// The receiving side of a remote call on a device. It unpacks the arguments, runs the function,
+/// and packs the reply.
 namespace farcall::detail {
 
-/// The widest access of memory.
+/// Bytes of the widest memory access of a GPU.
 inline constexpr std::size_t widest_access = 16;
 
-/// What an address is aligned to that lies `place` behind one that is aligned to the widest access.
+/// Returns the alignment of an address that is `place` bytes after an address with the widest
+/// alignment.
 [[nodiscard]] constexpr std::size_t alignment_behind(std::size_t place) noexcept {
   std::size_t alignment = widest_access;
   while (place % alignment != 0)
@@ -27,8 +29,9 @@ inline constexpr std::size_t widest_access = 16;
   return alignment;
 }
 
-/// Copies between addresses that are aligned to `Alignment`. Compilers for GPUs make a memcpy() of
-/// more than a few bytes into one access for each byte.
+/// Copies `Bytes` bytes between two addresses that are aligned to `Alignment`. It replaces
+/// memcpy(), which compilers for GPUs turn into one access per byte if there are more than a few
+/// bytes.
 template <std::size_t Alignment, std::size_t Bytes>
 FARCALL_HOST_DEVICE void copy_aligned(void* to, const void* from) noexcept {
 #ifdef FARCALL_ON_GPU
@@ -47,7 +50,7 @@ FARCALL_HOST_DEVICE void copy_aligned(void* to, const void* from) noexcept {
 #endif
 }
 
-/// A value as it lies in a message, at an address that is aligned to `Alignment`.
+/// Reads a value of type T from a message, at an address that is aligned to `Alignment`.
 template <class T, std::size_t Alignment = 1>
 FARCALL_HOST_DEVICE T device_load(const std::byte* from) {
   if constexpr (is_boolean<T>) {
@@ -60,7 +63,7 @@ FARCALL_HOST_DEVICE T device_load(const std::byte* from) {
   }
 }
 
-/// Whether values of these types go to and from devices.
+/// True if a result of type R and parameters of types S can be sent to and from devices.
 template <class R, class... S>
 inline constexpr bool packs_to_devices = (std::is_void_v<R> || is_bitwise<R>) &&
                                          std::conjunction_v<std::bool_constant<is_bitwise<S>>...>;
@@ -70,7 +73,7 @@ struct device_call {
   using layout = bitwise_layout<std::remove_cvref_t<P>...>;
 
   static constexpr bool by_all = use_of<F> == device_use::team;
-  /// In the device's table, beside the address.
+  /// Flags that the device's table of handlers stores together with the code's address.
   static constexpr std::uint64_t table_bits = by_all ? am::called_by_all : 0;
 
   static FARCALL_HOST_DEVICE void run(am::device_request& request) {
@@ -116,7 +119,7 @@ struct device_call {
   }
 };
 
-/// What makes a callable known to emulated devices.
+/// Registers a callable for emulated devices.
 template <class Call, const entry* What>
 struct thread_code {
   static std::uint64_t address() {
@@ -130,13 +133,14 @@ device_code thread_code<Call, What>::self{device_code::kind::threads, *What, &th
 
 #ifdef __CUDACC__
 
-/// Where a GPU has the code. Read once for each job: an address is only known there.
+/// Holds the code's address on a GPU. The host reads it once for each job, because only the device
+/// knows the address.
 template <class Call>
 __device__ am::device_handler gpu_address = &Call::run;
 
 [[nodiscard]] std::uint64_t read_gpu_address(const void* symbol);
 
-/// The same for GPUs, in programs with such code.
+/// Registers a callable for GPUs, in programs that have GPU code.
 template <class Call, const entry* What>
 struct gpu_code {
   static std::uint64_t address() {
@@ -149,7 +153,7 @@ device_code gpu_code<Call, What>::self{device_code::kind::gpu, *What, &gpu_code:
 
 #endif
 
-/// Makes the program have the code wherever the callable is called.
+/// Registers the device code of a callable in each program that calls it.
 template <auto Function, device_use Use>
 struct call_policy<device_fn_t<Function, Use>> {
   using callable = device_fn_t<Function, Use>;
@@ -159,7 +163,8 @@ struct call_policy<device_fn_t<Function, Use>> {
     static_assert(packs_to_devices<R, std::remove_cvref_t<P>...>,
                   "farcall: a function for devices takes and returns what is trivially copyable: "
                   "numbers, plain structs, remote_span.");
-    // Or else clang goes on to complain about what lies deeper.
+    // Instantiate the code only if the assertion holds. Otherwise, clang would report further
+    // errors from the instantiations in this block.
     if constexpr (packs_to_devices<R, std::remove_cvref_t<P>...>) {
       using call = device_call<callable, R, P...>;
       (void)&thread_code<call, What>::self;

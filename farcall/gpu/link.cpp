@@ -1,4 +1,5 @@
-// Linked into programs that have code for GPUs, which ask it for the addresses of that code.
+// Part of the library that the linker includes only in programs with GPU code, because the
+// registration of such code calls the functions at the end of this file.
 
 #include <farcall/call/key_resolver.hpp>
 #include <farcall/gpu/make_device.hpp>
@@ -34,9 +35,10 @@ cuda::device_with_code make_gpu(std::uint32_t device, std::uint32_t workers,
 // NOLINTNEXTLINE(cppcoreguidelines-interfaces-global-init): what it writes to has a constant value
 const bool is_linked = [] {
   linked_gpu_maker = &make_gpu;
-  // What the user has said counts. Streams that share a queue wait for each other. Here, because
-  // CUDA reads it at its first use, which may be the program's own, and no thread reads the
-  // environment.
+  // Raise the number of hardware queues, because streams that share a queue wait for each other.
+  // The last argument keeps a value that the user has set. Set the environment variable already in
+  // this initializer, because CUDA reads it when the program uses CUDA for the first time, and
+  // because no other thread reads the environment yet.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   return true;
 }();
@@ -44,7 +46,7 @@ const bool is_linked = [] {
 } // namespace
 
 std::uint64_t read_gpu_address(const void* symbol) {
-  // Mentioned, so that it is there.
+  // Use is_linked in an expression, so that the linker keeps the variable and its initializer.
   return is_linked ? cuda::read_device_symbol(symbol) : 0;
 }
 

@@ -9,7 +9,7 @@
 namespace farcall::detail {
 namespace {
 
-/// A warp for each lane that a worker may look at.
+/// Threads of a worker: one warp for each lane that the worker may poll.
 constexpr std::uint32_t gpu_threads = 32 * cuda::lanes_per_worker;
 
 } // namespace
@@ -38,7 +38,7 @@ cuda::device_with_code make_device(const target_url& url) {
                           url.number("threads").value_or(gpu_threads));
 }
 
-cuda::cuda_transport* device_of(const membership& members, node_id node) noexcept {
+cuda::cuda_transport* device_of(const members& members, node_id node) noexcept {
   return dynamic_cast<cuda::cuda_transport*>(members.hosted(node));
 }
 

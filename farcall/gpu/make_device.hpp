@@ -1,28 +1,33 @@
 #pragma once
 
 #include <farcall/gpu/transport/entry.hpp>
-#include <farcall/job/membership.hpp>
+#include <farcall/job/members.hpp>
 
 #include <cstdint>
 
 namespace farcall::detail {
 
-/// The device of a target's URL with the code that this program has for it. Throws error that says
-/// why there is none, and setting_error.
+/// Makes the device that a target's URL names, with this program's code for the device. Throws
+/// setting_error if a number in the URL is invalid. Throws error with the reason if there is no
+/// such device, or if this program cannot use it, for example because it has no code for GPUs.
 [[nodiscard]] cuda::device_with_code make_device(const target_url& url);
 
-/// The device that a node is, or null for one that is a process, or another's device.
-[[nodiscard]] cuda::cuda_transport* device_of(const membership& members, node_id node) noexcept;
+/// Returns the transport of the device that the node is. Returns null if the node is a process, or
+/// a device of another process.
+[[nodiscard]] cuda::cuda_transport* device_of(const members& members, node_id node) noexcept;
 
-/// What makes GPUs, in a program that has code for them; null in others.
+/// Type of the function that makes a GPU.
 using gpu_maker = cuda::device_with_code (*)(std::uint32_t device, std::uint32_t workers,
                                              std::uint32_t threads);
-/// Defined in the library: one for all parts of a program, whatever they hide.
+/// Function that makes GPUs; null in programs without GPU code. Defined in the library, so that all
+/// parts of a program share the variable even if they hide their symbols.
 extern constinit gpu_maker linked_gpu_maker;
 
-/// Where a GPU has what the symbol of device code points to. For the GPU that is selected.
+/// Reads the variable `symbol` of the selected GPU, which holds the address of a function on the
+/// device, and returns this address.
 [[nodiscard]] std::uint64_t read_gpu_address(const void* symbol);
-/// The number that stands for what launches a kernel on GPUs.
+/// Returns the launcher's address as a number. A call of this function makes the linker include
+/// link.cpp, which sets up the use of GPUs.
 [[nodiscard]] std::uint64_t gpu_launcher_address(cuda::launcher run);
 
 } // namespace farcall::detail

@@ -12,8 +12,9 @@ namespace {
 
 constexpr am::handler_key first_row_key = key_resolver::first_row_key;
 
-/// CUDA's compiler gives these other names than the processor's, so that a program that the other
-/// one has built would not know them.
+/// Throws error if a function with GPU code has a name that CUDA's compiler makes up, as for
+/// functions in an unnamed namespace. The host's compiler names such a function differently, so a
+/// program built by the other compiler would not find it.
 void refuse_unstable_names() {
   const std::vector<bool> code = device_code::existing(device_code::kind::gpu);
   for (std::uint32_t row = 0; row < code.size(); ++row) {
@@ -39,7 +40,7 @@ std::vector<std::uint64_t> handlers_of(device_code::kind kind) {
   return by_key;
 }
 
-/// What a row of the function registry launches.
+/// Launcher of the function in one row of the function registry, and the kind of its launches.
 struct row_launch {
   cuda::launcher run = nullptr;
   cuda::launch_kind kind = cuda::launch_kind::kernel;
@@ -49,7 +50,8 @@ std::vector<row_launch> launches_of(device_code::kind kind) {
   std::vector<row_launch> by_row;
   for (const std::uint64_t address : device_code::addresses(kind))
     by_row.push_back({reinterpret_cast<cuda::launcher>(address)});
-  // No kernels, so every kind of device has them.
+  // Add the functions of when() and wait_event(). They launch no kernels, so every kind of device
+  // supports them.
   using reached = detail::stream_call<&detail::stream_reached>;
   by_row[reached::far::self.index()] = {&reached::launch::on_threads,
                                         cuda::launch_kind::stream_write};
@@ -58,7 +60,9 @@ std::vector<row_launch> launches_of(device_code::kind kind) {
   return by_row;
 }
 
-/// The launcher of a request, by row; sees to its plan. Null for requests that are no launches.
+/// Finds the launcher of the request's function, and fills the request's shape, arguments and
+/// handle into `plan`. Returns null if the request is not a launch. `by_row` has a launcher for
+/// each row of the function registry.
 cuda::launcher find_launcher(const std::vector<row_launch>& by_row, const std::byte* record,
                              std::uint32_t bytes, cuda::launch_plan& plan) {
   const auto* const header = reinterpret_cast<const am::request_header*>(record);

@@ -1,77 +1,85 @@
 #pragma once
 
+#include <farcall/async/host_device.hpp>
 #include <farcall/gpu/transport/system_scope.hpp>
 #include <farcall/memory/record.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace farcall::am {
 
-/// Where a reply's bytes lie is aligned to this.
+/// Alignment of the address at which a reply's bytes begin.
 inline constexpr std::size_t reply_alignment = 8;
 
-/// Bytes of the longest text of an error; more is cut off.
-inline constexpr std::uint32_t longest_device_text = 184;
+/// Maximum number of bytes of an error's text. A longer text is truncated.
+inline constexpr std::uint32_t max_device_text = 184;
 
-/// Bytes of the longest reply that needs no memory beyond the team's.
+/// Maximum number of bytes of a reply that is written into the team's own memory. Longer replies
+/// are written into a bounce buffer.
 inline constexpr std::uint32_t short_device_reply = 248;
 
-/// A request on a device, as its handler gets it. One thread calls the handler, or all threads of
-/// the team; the request lies in memory that they share, and one of them writes the reply.
+/// A request on a device, as its handler receives it. Either one thread of the team or all of its
+/// threads call the handler. The request is in memory that all threads of the team share. One
+/// thread writes the reply.
 struct device_request {
   const std::byte* arguments; ///< aligned to 16
   std::uint32_t bytes;
   std::uint32_t extra;
-  bool is_pure;   ///< the handler has written nothing but its reply
-  bool is_by_all; ///< all threads of the team run the function, and not one alone
+  bool is_pure;   ///< true if the handler has written no memory except its reply
+  bool is_by_all; ///< true if all threads of the team run the function
   std::uint32_t reply_bytes;
-  std::uint32_t long_reply_room;
-  // Both aligned to reply_alignment.
-  std::byte* short_reply; ///< short_device_reply bytes fit
-  std::byte* long_reply;  ///< for more
+  std::uint32_t long_reply_space;
+  // Aligned to reply_alignment, both.
+  std::byte* short_reply; ///< has short_device_reply bytes
+  std::byte* long_reply;  ///< for longer replies
 
-  /// Where a reply of `count` bytes goes; null when it is too long.
+  /// Returns the address at which a reply of `count` bytes is written. Returns null if the reply
+  /// would be too long.
   [[nodiscard]] FARCALL_HOST_DEVICE std::byte* reply_of(std::uint32_t count) noexcept {
     reply_bytes = count;
     if (count <= short_device_reply) return short_reply;
-    return count <= long_reply_room ? long_reply : nullptr;
+    return count <= long_reply_space ? long_reply : nullptr;
   }
 
-  // ---- instead of a reply
-  bool is_unknown;          ///< there is no such handler
-  std::uint32_t has_failed; ///< 1: the text is the reply
+  // ---- members for an error, which is sent instead of a reply
+  bool is_unknown;          ///< true if the device has no handler for the request
+  std::uint32_t has_failed; ///< 1 if the reply is an error text
   std::uint32_t text_bytes;
-  char text[longest_device_text];
+  char text[max_device_text];
 
-  /// Replies with an error instead, at most `most` characters of it. Of several threads that fail,
-  /// one has its text told.
-  FARCALL_HOST_DEVICE void fail(const char* why,
-                                std::uint32_t most = longest_device_text) noexcept {
+  /// Makes the request's reply an error with the text `why`, of which at most `most` characters are
+  /// sent. If several threads call fail() for a request, the text of the first call is sent.
+  FARCALL_HOST_DEVICE void fail(const char* why, std::uint32_t most = max_device_text) noexcept {
     if (cuda::test_and_set(has_failed)) return;
     std::uint32_t count = 0;
 #ifdef FARCALL_ON_GPU
-#pragma unroll 1 // or the whole text would become code
+// Don't unroll the loop, because the compiler would turn each character of a constant text into an
+// instruction.
+#pragma unroll 1
 #endif
-    for (; count < most && count < longest_device_text && why[count] != '\0'; ++count)
+    for (; count < most && count < max_device_text && why[count] != '\0'; ++count)
       text[count] = why[count];
     text_bytes = count;
   }
 };
 
-/// Code on a device that runs a request.
+/// Type of a device's code that runs a request.
 using device_handler = void (*)(device_request& request);
 
-/// Set beside a handler's address in the table: all threads of the team call it. No address has it.
+/// Bit that is set in a table entry, in addition to the handler's address, if all threads of the
+/// team call the handler. The bit is 0 in all addresses of handlers.
 inline constexpr std::uint64_t called_by_all = std::uint64_t{1} << 63;
 
-/// A device's handlers by key: addresses there, or one of these.
+/// Special entries of a device's table of handlers. The other entries are addresses of code on the
+/// device.
 enum class device_code_address : std::uint64_t {
   none = 0,
-  nothing = 1, ///< does nothing, and is replied to
-  write = 2,   ///< arguments: address (8), count (8), bytes that go there
-  read = 3,    ///< arguments: address (8), count (8); reply: a gap (8), count (8), bytes from there
+  nothing = 1, ///< a request that has no effect, and gets a reply
+  write = 2,   ///< request with an address (8 bytes), a count (8 bytes) and the bytes to write
+  /// Request with an address and a count, 8 bytes each. Its reply has a gap of 8 bytes, the count
+  /// in 8 bytes, and the bytes that were read.
+  read = 3,
   last = read,
 };
 

@@ -1,19 +1,21 @@
 #pragma once
 
 #include <farcall/am/message.hpp>
+#include <farcall/async/host_device.hpp>
 #include <farcall/gpu/request.hpp>
 #include <farcall/gpu/team_state.hpp>
 #include <farcall/gpu/transport/device_endpoint.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-/// What a worker does with one request besides running its handler. By the subgroup that has the
-/// claim: by its first thread, where nothing else is said.
+/// Steps by which a worker serves a request, besides running the request's handler. Each step is
+/// called in the subgroup that serves the request, by the subgroup's first thread unless the step's
+/// comment says that the whole subgroup calls it.
 namespace farcall::am::device_detail {
 
-/// Makes ready what the request needs whose words are in `message`.
+/// Fills the team's shared state from the request whose words are in `message`. The worker calls it
+/// before the handler.
 FARCALL_HOST_DEVICE inline void prepare(device_team_state& s, cuda::device_endpoint& from,
                                         const std::uint32_t* message) noexcept {
   const std::byte* record = from.record_of(message);
@@ -31,11 +33,12 @@ FARCALL_HOST_DEVICE inline void prepare(device_team_state& s, cuda::device_endpo
   r.is_by_all = false;
   r.reply_bytes = 0;
   r.short_reply = reinterpret_cast<std::byte*>(s.reply) + reply_body;
-  r.long_reply_room = from.ring_bytes / cuda::bounce_buffers - reply_body;
+  r.long_reply_space = from.ring_bytes / cuda::bounce_buffers - reply_body;
   r.long_reply = from.block->bounce_buffer(from.next_bounce_offset(), from.ring_bytes) + reply_body;
 }
 
-/// The code for the request that was prepared, as the table has it.
+/// Returns the entry of the device's table for the prepared request's key: a code address or a
+/// device_code_address.
 FARCALL_HOST_DEVICE inline std::uint64_t code_of(device_team_state& s) noexcept {
   const std::uint32_t key =
       reinterpret_cast<const request_header*>(s.request.arguments - request_body)->key;
@@ -48,13 +51,15 @@ FARCALL_HOST_DEVICE inline std::uint64_t code_of(device_team_state& s) noexcept 
   }
   return c.code[place];
 }
-/// Before the first request. A key is in the place that the cache looks for it, or in none.
+/// Empties the cache. Called before the first request. Stores in each place a key that belongs to
+/// another place, so that no look-up matches.
 FARCALL_HOST_DEVICE inline void clear(handler_cache& c) noexcept {
   for (std::uint32_t i = 0; i < handler_cache::places; ++i)
     c.key[i] = i + 1;
 }
 
-/// Copies bytes with those threads of a subgroup, by words of 8 where both addresses allow it.
+/// Copies bytes with all threads of a subgroup. Copies words of 8 bytes if both addresses are
+/// aligned.
 template <class Team>
 FARCALL_HOST_DEVICE void copy_bytes(Team& team, std::byte* to, const std::byte* from,
                                     std::uint32_t count) noexcept {
@@ -72,7 +77,8 @@ FARCALL_HOST_DEVICE void copy_bytes(Team& team, std::byte* to, const std::byte* 
     to[i] = from[i];
 }
 
-/// Copies of few bytes, which a copy engine would take longer for. By the whole subgroup.
+/// Copies the bytes of a read or write request. Called by the whole subgroup. Such copies are so
+/// short that a copy engine would take longer to start.
 template <class Team>
 FARCALL_HOST_DEVICE void copy(Team& team, device_request& r, device_code_address what) noexcept {
   const bool is_first = team.subgroup_rank() == 0;
@@ -89,19 +95,21 @@ FARCALL_HOST_DEVICE void copy(Team& team, device_request& r, device_code_address
     copy_bytes(team, memory, r.arguments + head, count < given ? count : given);
     return;
   }
-  if (count > r.long_reply_room - head) {
-    if (is_first) r.fail("a copy's answer is too long");
+  if (count > r.long_reply_space - head) {
+    if (is_first) r.fail("a copy's reply is too long");
     return;
   }
   std::byte* const to = head + count <= short_device_reply ? r.short_reply : r.long_reply;
   copy_bytes(team, to + head, memory, count);
   if (!is_first) return;
-  // Behind the gap; the reply is aligned to 8.
+  // Store the count behind the gap of 8 bytes. The store is aligned, because the reply is aligned
+  // to 8 bytes.
   *reinterpret_cast<std::uint64_t*>(to + sizeof(std::uint64_t)) = count;
   r.reply_bytes = head + count;
 }
 
-/// Header of the reply, and its slot's words; returns how many words.
+/// Completes the reply's header, and writes an error's text if the request has failed. Returns the
+/// number of words that the reply needs in its slot.
 FARCALL_HOST_DEVICE inline std::uint32_t finish_reply(device_team_state& s,
                                                       cuda::device_endpoint& to) noexcept {
   const device_request& r = s.request;
@@ -111,7 +119,8 @@ FARCALL_HOST_DEVICE inline std::uint32_t finish_reply(device_team_state& s,
     kind = record_kind::reply_unknown;
     bytes = reply_body;
   } else if (r.has_failed != 0) {
-    // Length of the type's name and of the text, the name, the text.
+    // An error reply consists of the length of the name of the exception's type, the length of the
+    // text, the name, and the text.
     constexpr char type[] = "farcall::device_error";
     constexpr std::uint32_t type_bytes = sizeof type - 1;
     auto* const text = reinterpret_cast<char*>(s.reply + 4);

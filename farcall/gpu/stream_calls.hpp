@@ -7,18 +7,21 @@
 
 #include <cstdint>
 
-/// Launches that are no kernels on a GPU: a device's way to see to the program's own streams.
+/// Calls that synchronise a lane with the program's own streams. They are handled like launches,
+/// but launch no kernel on a GPU.
 namespace farcall::detail {
 
-/// What when() launches. On threads it has its turn among the launches; on a GPU it is a write in
-/// the stream whose handle it is given.
+/// Function of the launch by which when() waits for a stream. On an emulated device the function
+/// runs after the earlier launches of the lane. On a GPU no function runs. Instead, the stream that
+/// the argument names writes a word when the stream's earlier work is done.
 inline void stream_reached(std::uint64_t /*stream*/) {}
 
-/// What wait_event() launches. On a GPU the lane waits for the event whose handle it is given; on
-/// threads there are no events.
+/// Function of the launch by which wait_event() delays a lane. On a GPU no function runs. Instead,
+/// the lane waits for the event that the argument names. Emulated devices have no events.
 inline void event_passed(std::uint64_t /*event*/) {}
 
-/// A function as what is launched, with a handle of CUDA's as its argument.
+/// Types by which one of the functions above is launched. The only argument of the launch is the
+/// handle of a CUDA object.
 template <auto Function>
 struct stream_call {
   using callable = on_grid<device_fn_t<Function, device_use::scalar>>;
@@ -26,7 +29,7 @@ struct stream_call {
   using launch = device_launch<device_fn_t<Function, device_use::scalar>, void, std::uint64_t>;
 };
 
-/// Where the handle lies in the arguments of each.
+/// Offset of the handle in the packed arguments; it is the same for both functions.
 inline constexpr std::size_t stream_handle_offset =
     bitwise_layout<stream_call<&stream_reached>::callable, std::uint64_t>::offset(1);
 

@@ -1,24 +1,24 @@
 #pragma once
 
+#include <farcall/async/host_device.hpp>
 #include <farcall/gpu/team_state.hpp>
 #include <farcall/gpu/transport/thread_team.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <cstdint>
 
-/// What functions that run on devices can ask and do. They run on ordinary nodes too, where they
-/// are a team of one thread.
+/// Operations of a team, for functions that run on devices. Functions on ordinary nodes can use
+/// them too, and have a team of one thread.
 namespace farcall::device {
 
-/// The threads that run a function together: a block of a GPU, or one thread where the function is
-/// called as fc::device_fn or fc::pure_fn.
+/// The threads that run a function together: a block of a GPU for team functions, and one thread
+/// for fc::device_fn and fc::pure_fn.
 class team {
  public:
-  /// Number of this thread, from 0 to size() - 1.
+  /// Returns the number of this thread, from 0 to size() - 1.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t rank() const noexcept {
     return am::is_run_by_one() ? 0 : am::device_thread();
   }
-  /// Number of threads in the team.
+  /// Returns the number of threads in the team.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t size() const noexcept {
     if (am::is_run_by_one()) return 1;
 #ifdef FARCALL_ON_GPU
@@ -28,8 +28,8 @@ class team {
     return t == nullptr ? 1 : t->size();
 #endif
   }
-  /// Waits for all threads of the team, which must all come here. What each has written before is
-  /// seen by all afterwards. Never fails.
+  /// Barrier: waits for all threads of the team, which must all call it. Writes of each thread
+  /// before the call are visible to all of them afterwards. Never fails.
   FARCALL_HOST_DEVICE void sync() const {
     if (am::is_run_by_one()) return;
 #ifdef FARCALL_ON_GPU
@@ -40,7 +40,7 @@ class team {
   }
 };
 
-/// The team that runs the calling function.
+/// Returns the team that runs the calling function.
 [[nodiscard]] FARCALL_HOST_DEVICE inline team this_team() noexcept { return {}; }
 
 } // namespace farcall::device

@@ -1,37 +1,39 @@
 #pragma once
 
 #include <farcall/am/message.hpp>
+#include <farcall/async/host_device.hpp>
 #include <farcall/gpu/request.hpp>
 #include <farcall/gpu/serve_request.hpp>
 #include <farcall/gpu/team_state.hpp>
 #include <farcall/gpu/transport/device_endpoint.hpp>
 #include <farcall/gpu/transport/executor.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-/// What runs on a device: a team of threads that takes requests from its lanes, one after the
-/// other, runs each, and replies. The same code for a block of a GPU and for threads of a
-/// processor; `Team` says how they synchronise and look at memory.
+/// Code of a worker on a device. A worker is a team of threads that takes requests from its lanes,
+/// one after the other, runs the handler of each request, and sends the reply. The same code runs
+/// on a block of a GPU and on threads of a processor. `Team` defines how the threads synchronise
+/// and poll memory.
 namespace farcall::am {
 
-/// What one subgroup of the team does.
+/// Loop in which one subgroup of the team polls for messages and serves them.
 ///
-/// Each looks for messages on its own, since a look at the host's memory takes a while: looks that
-/// begin one after the other find a message sooner than one, and no barrier makes one wait for
-/// another's. Who has found the next message of a lane takes the claim, and serves it alone. Only
-/// functions of all threads bring the team together.
+/// Each subgroup polls for messages separately. A load from the host's memory takes long. Several
+/// overlapping polls therefore find a message sooner than one poll, and no barrier makes a subgroup
+/// wait for the load of another subgroup. A subgroup that has found the next message of a lane
+/// takes the claim, which is the right to serve a request, and serves the message alone. The whole
+/// team meets only for functions that all threads run.
 ///
-/// The first thread of the subgroup decides, and the others do what it tells them.
+/// The first thread of the subgroup decides what to do, and the other threads follow its orders.
 template <class Team>
 class message_loop {
  public:
   FARCALL_HOST_DEVICE message_loop(Team& team, device_team_state& s) noexcept
       : team_(team), s_(s), subgroup_(team.subgroup()),
-        lookers_(team.subgroups() < most_lookers ? team.subgroups() : most_lookers) {}
+        pollers_(team.subgroups() < max_pollers ? team.subgroups() : max_pollers) {}
 
-  /// Until the worker leaves. By all threads of the team.
+  /// Polls for and serves messages until the worker leaves. Called by all threads of the team.
   FARCALL_HOST_DEVICE void run() {
     team_.stagger();
     for (;;) {
@@ -51,10 +53,10 @@ class message_loop {
       case act::run_by_all:
         run_by_all();
         break;
-      case act::answer:
+      case act::reply:
         team_.put(s_.lanes[o.lane].block->up[o.slot], s_.reply, o.words, o.phase);
         if (is_leader()) {
-          team_.note(cuda::worker_stage::answered);
+          team_.note(cuda::worker_stage::replied);
           ++lane().up_next;
         }
         [[fallthrough]];
@@ -64,7 +66,7 @@ class message_loop {
       case act::hand_on:
         if (is_leader()) hand_on();
         break;
-      case act::finish: // decide() goes on with it
+      case act::finish: // decide() handles it
       case act::nothing:
         break;
       }
@@ -78,14 +80,15 @@ class message_loop {
     copy,
     run_by_all,
     finish,
-    answer,
+    reply,
     end_request,
     hand_on,
     leave
   };
-  /// Of the first thread to its subgroup.
+  /// Order that the first thread gives to its subgroup.
   struct order {
-    /// Not constexpr: else CUDA's compiler would keep orders in memory that is far.
+    /// Make the constructor not constexpr, because CUDA's compiler would otherwise store orders as
+    /// constants in slow memory.
     FARCALL_HOST_DEVICE order(act a = act::nothing, std::uint32_t l = 0, std::uint32_t s = 0,
                               std::uint32_t w = 0, std::uint32_t p = 0)
         : what(a), lane(l), slot(s), words(w), phase(p) {}
@@ -96,12 +99,14 @@ class message_loop {
     std::uint32_t phase;
   };
 
-  /// What the claim says; else 1 + the subgroup that may take it.
+  /// Values of the claim word: the claim is free, or a subgroup holds it. Any other value is 1 +
+  /// the number of the subgroup to which the claim was handed.
   static constexpr std::uint32_t free = 0;
   static constexpr std::uint32_t taken = UINT32_MAX;
 
   static constexpr std::uint32_t no_lane = UINT32_MAX;
-  /// The host's words about the worker are looked at instead of a lane, every so often.
+  /// Number of polls in a series. One poll of each series reads the host's command and the set of
+  /// open lanes. The other polls read a slot of a lane.
   static constexpr std::uint32_t looks_per_check = 8;
 
   [[nodiscard]] FARCALL_HOST_DEVICE bool is_leader() const { return team_.subgroup_rank() == 0; }
@@ -124,9 +129,10 @@ class message_loop {
   }
   static_assert(cuda::lanes_per_worker <= 16 && cuda::ring_slots <= 256);
 
-  // ---- the first thread's
+  // ---- by the first thread
 
-  /// Each of its parts stands in one place, since code that is far apart is fetched anew.
+  /// Chooses the subgroup's next step. Calls each function from one place only, because the
+  /// compiler may copy a function's code to each call, and the GPU would have to fetch each copy.
   FARCALL_HOST_DEVICE order decide() {
     if (!is_serving_) {
       const order o = begin();
@@ -144,7 +150,7 @@ class message_loop {
     case team_step::serve:
       break;
     }
-    if (subgroup_ >= lookers_) {
+    if (subgroup_ >= pollers_) {
       team_.pause();
       return {};
     }
@@ -159,9 +165,11 @@ class message_loop {
     return {};
   }
 
-  // ---- looking
+  // ---- polling
 
-  /// Shares the lanes out among the subgroups, or the other way round.
+  /// Assigns the open lanes to the subgroups. If there are at least twice as many polling subgroups
+  /// as lanes, several subgroups poll each lane. Otherwise, each subgroup polls one lane after the
+  /// other.
   FARCALL_HOST_DEVICE void go_by_open_lanes() {
     const std::uint32_t open = team_.load(s_.open_lanes);
     if (open == open_lanes_ || is_waiting_) return;
@@ -171,10 +179,10 @@ class message_loop {
     lane_ = no_lane;
     const std::uint32_t lanes = cuda::count_of_bits(open);
     if (lanes == 0) return;
-    lookers_of_lane_ = 1;
+    pollers_of_lane_ = 1;
     std::uint32_t which = subgroup_;
-    while (2 * lookers_of_lane_ * lanes <= lookers_) {
-      lookers_of_lane_ *= 2;
+    while (2 * pollers_of_lane_ * lanes <= pollers_) {
+      pollers_of_lane_ *= 2;
       which /= 2;
     }
     while (which >= lanes)
@@ -187,25 +195,27 @@ class message_loop {
     return cuda::lowest_bit(above != 0 ? above : open_lanes_);
   }
 
-  /// What was found is still next in its lane.
+  /// True if the message that this subgroup has found is still the next one of its lane.
   [[nodiscard]] FARCALL_HOST_DEVICE bool has_next_message() {
     if (!has_message_) return false;
     const std::uint64_t next = team_.load(lane().down_next);
     if (position_ < next) {
-      // Another one has served it.
+      // Forget the message, because another subgroup has served it.
       has_message_ = false;
       look_ahead(next);
     }
     return position_ == next;
   }
 
-  /// While one message is served, others look for those behind it; each has its own places, so none
-  /// is left out. Half of them, unless so many come that they are served faster than a look takes:
-  /// else the next one is what matters.
+  /// Chooses the position that this subgroup polls next, where `next` is the position of the lane's
+  /// next message. Subgroups with an odd number poll at `next` or shortly after it, each at a
+  /// different position, so that no message is left out. Subgroups with an even number poll at
+  /// `next`, because the next message matters most. But if messages are served faster than a poll
+  /// takes, these subgroups also poll further ahead.
   FARCALL_HOST_DEVICE void look_ahead(std::uint64_t next) {
     wanted_ = 0;
     if (subgroup_ % 2 == 0 && next - next_at_look_ < 2) return;
-    wanted_ = next + ((subgroup_ - static_cast<std::uint32_t>(next)) & (lookers_of_lane_ - 1));
+    wanted_ = next + ((subgroup_ - static_cast<std::uint32_t>(next)) & (pollers_of_lane_ - 1));
   }
 
   FARCALL_HOST_DEVICE order look() {
@@ -235,7 +245,7 @@ class message_loop {
     team_.rest(idle_);
   }
   FARCALL_HOST_DEVICE void go_to_next_lane() {
-    if (lookers_of_lane_ != 1) return;
+    if (pollers_of_lane_ != 1) return;
     const std::uint32_t before = lane_;
     lane_ = next_open_lane();
     if (lane_ != before) wanted_ = 0;
@@ -243,13 +253,15 @@ class message_loop {
 
   // ---- the claim
 
-  /// Whether this subgroup has the claim now. When it has not, it must ask until it has it: it may
-  /// have been handed the claim by then. So each that waits comes in turn.
+  /// Tries to take the claim. Returns true if this subgroup now holds the claim. Otherwise, the
+  /// caller must call claim() again until the result is true, because another subgroup may already
+  /// have handed the claim to this subgroup. All waiting subgroups thus get the claim in turn.
   [[nodiscard]] FARCALL_HOST_DEVICE bool claim() {
-    if (lookers_ == 1) return true;
+    if (pollers_ == 1) return true;
     const std::uint32_t own_bit = 1U << subgroup_;
     const std::uint32_t now = team_.load(s_.claim);
-    // Acquire; partner: the release in hand_on().
+    // Acquire, paired with the release in hand_on(), so that this subgroup sees the writes of the
+    // claim's previous owner.
     if ((now == free || now == subgroup_ + 1) && team_.acquire(s_.claim, now, taken)) {
       if (is_waiting_) team_.clear_bits(s_.waiting, own_bit);
       is_waiting_ = false;
@@ -261,9 +273,9 @@ class message_loop {
   }
 
   FARCALL_HOST_DEVICE void hand_on() {
-    const std::uint32_t waiting = lookers_ == 1 ? 0 : team_.load(s_.waiting);
+    const std::uint32_t waiting = pollers_ == 1 ? 0 : team_.load(s_.waiting);
     if (waiting == 0) tell_consumed();
-    if (lookers_ == 1) return;
+    if (pollers_ == 1) return;
     const std::uint32_t above = waiting & ~((2U << subgroup_) - 1);
     team_.release(s_.claim,
                   waiting == 0 ? free : 1 + cuda::lowest_bit(above != 0 ? above : waiting));
@@ -301,26 +313,32 @@ class message_loop {
         is_told_to_leave_ || idle_ >= s_.setup.idle_ns || age_ >= s_.setup.lifetime_ns;
   }
 
-  /// With the claim, which may have come late: a request was served meanwhile.
+  /// True if the reasons to leave still hold. They are checked again after the claim was taken,
+  /// because a request may have been served while the subgroup waited for the claim.
   [[nodiscard]] FARCALL_HOST_DEVICE bool is_still_to_leave() {
     if (is_told_to_leave_ || age_ >= s_.setup.lifetime_ns) return true;
     return team_.load(s_.has_served) == 0 && since_idle(team_.now()) >= s_.setup.idle_ns;
   }
-  /// Nanoseconds without a message.
+  /// Returns the nanoseconds since the last message.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint64_t since_idle(std::uint64_t now) {
     const std::uint64_t since = team_.load(s_.idle_since);
-    // The clock of the subgroup that has written it may be a little ahead.
+    // Return 0 instead of a negative difference, which is possible if the clock of the subgroup
+    // that wrote `since` is slightly ahead.
     return now > since ? now - since : 0;
   }
 
-  /// With the claim. What has come stays where it is, for the next worker.
+  /// True if the worker may leave now. Called by the subgroup that holds the claim. Messages that
+  /// have arrived stay in their slots, and the next worker serves them.
   [[nodiscard]] FARCALL_HOST_DEVICE bool may_leave() {
     if (is_told_to_leave_) return true;
-    // At a moment at which nobody waits, if there is one.
+    // A worker whose lifetime has ended waits for a moment without messages before it leaves, but
+    // no longer than a quarter of the lifetime.
     const std::uint64_t lifetime = s_.setup.lifetime_ns;
     if (age_ >= lifetime && age_ - lifetime >= lifetime / 4) return true;
     say(cuda::worker_state::leaving);
-    // Partner: the fence of workers::wake(). Either it sees what we say, or we see its message.
+    // Fence between the store of the state and the last poll, paired with the fence of
+    // workers::wake(). Either the host sees the worker's state, or the worker sees the host's
+    // message.
     cuda::full_fence();
     std::uint64_t words[2];
     cuda::load_relaxed_pair(reinterpret_cast<const std::uint64_t*>(&s_.setup.control->command),
@@ -341,9 +359,9 @@ class message_loop {
   }
 
   FARCALL_HOST_DEVICE void tell_consumed() {
-    for (std::uint32_t left = s_.untold_lanes; left != 0; left &= left - 1)
+    for (std::uint32_t left = s_.unreported_lanes; left != 0; left &= left - 1)
       s_.lanes[cuda::lowest_bit(left)].tell_consumed();
-    s_.untold_lanes = 0;
+    s_.unreported_lanes = 0;
   }
 
   // ---- serving; with the claim
@@ -351,7 +369,7 @@ class message_loop {
   FARCALL_HOST_DEVICE order serve() {
     team_.note(cuda::worker_stage::claimed);
     cuda::device_endpoint& l = lane();
-    // A request is taken when there is room for its reply, so replies never wait.
+    // Take a request only if there is space for its reply, so that no reply has to wait.
     if (!l.has_space()) {
       has_message_ = false;
       go_to_next_lane();
@@ -362,12 +380,14 @@ class message_loop {
     team_.store(l.expected_words, cuda::expected_after(words));
     const bool is_request = commit_kind(message[0]) == record_kind::request &&
                             cuda::record_bytes(message[0]) >= request_body;
-    // Notices of lanes are for the host, which keeps the books of them, and may wait for this.
+    // Tell the host at once that a notice was taken, because the host may be waiting for this, for
+    // instance to close a lane.
     s_.is_told_at_once = !is_request;
     if (is_request) device_detail::prepare(s_, l, message);
-    // Now, because others look for the next message meanwhile.
+    // Advance the position before the handler runs, because other subgroups already poll for the
+    // lane's next message.
     team_.store(l.down_next, l.down_next + 1);
-    s_.untold_lanes |= 1U << lane_;
+    s_.unreported_lanes |= 1U << lane_;
     if (!is_request) return {act::end_request};
     is_serving_ = true;
     return run_handler();
@@ -381,9 +401,11 @@ class message_loop {
     is_serving_ = false;
     if (s_.request_slot == no_slot) return {act::end_request};
     const std::uint32_t words = device_detail::finish_reply(s_, l);
-    // For all that the team's threads have written: they met, or this one has written alone.
+    // Make all writes of the function visible before the reply. A fence of this thread is enough,
+    // because either this thread alone has run the function, or all threads have passed a barrier
+    // since.
     if (!s_.request.is_pure || s_.request.reply_bytes > short_device_reply) cuda::release_fence();
-    return {act::answer, lane_, cuda::slot_at(l.up_next), words, cuda::phase_of(l.up_next)};
+    return {act::reply, lane_, cuda::slot_at(l.up_next), words, cuda::phase_of(l.up_next)};
   }
   FARCALL_HOST_DEVICE void end_request() {
     cuda::device_endpoint& l = lane();
@@ -404,7 +426,8 @@ class message_loop {
   FARCALL_HOST_DEVICE void run_by_all() {
     team_.sync();
     reinterpret_cast<device_handler>(s_.code & ~called_by_all)(s_.request);
-    // All have seen it, and see what comes next after the barrier.
+    // Reset the step between two barriers. Before the first barrier, all threads have read the old
+    // step. After the second barrier, all threads read the new step.
     if (is_leader() && is_serving_)
       team_.store(s_.step, static_cast<std::uint32_t>(team_step::serve));
     team_.sync();
@@ -414,20 +437,26 @@ class message_loop {
   Team& team_;
   device_team_state& s_;
   std::uint32_t subgroup_;
-  std::uint32_t lookers_; ///< subgroups that look for messages
+  std::uint32_t pollers_; ///< number of subgroups that poll for messages
 
-  // ---- the first thread's
-  std::uint32_t open_lanes_ = 0;      ///< that the following goes by
-  std::uint32_t lane_ = no_lane;      ///< that is looked at
-  std::uint32_t lookers_of_lane_ = 1; ///< a power of two; 1: the subgroup goes from lane to lane
-  std::uint64_t position_ = 0;        ///< of the message that was looked at
-  std::uint64_t wanted_ = 0;          ///< to be looked at, unless the next one is behind it
+  // ---- members that only the first thread uses
+  std::uint32_t open_lanes_ = 0; ///< set of open lanes for which the members below were computed
+  std::uint32_t lane_ = no_lane; ///< lane to poll
+  /// Number of subgroups that poll this lane, a power of two. If the number is 1, the subgroup
+  /// polls several lanes in turn.
+  std::uint32_t pollers_of_lane_ = 1;
+  std::uint64_t position_ = 0; ///< position in the lane that was polled last
+  /// Position that the subgroup polls next. Ignored if the lane's next message is already at a
+  /// later position.
+  std::uint64_t wanted_ = 0;
   std::uint64_t next_at_look_ = 0;
-  bool has_message_ = false; ///< that of `position_`
-  bool is_waiting_ = false;  ///< for the claim
+  bool has_message_ = false; ///< true if the message at `position_` has been found
+  bool is_waiting_ = false;  ///< true while the subgroup waits for the claim
   bool is_serving_ = false;
-  std::uint32_t looks_ = looks_per_check - 1; ///< first, what the host says
-  // What check() has found.
+  /// Number of polls so far. The initial value makes the first poll read the host's command and the
+  /// open lanes.
+  std::uint32_t looks_ = looks_per_check - 1;
+  // Results of check().
   std::uint64_t idle_ = 0;
   std::uint64_t age_ = 0;
   bool is_told_to_leave_ = false;
@@ -454,22 +483,23 @@ FARCALL_HOST_DEVICE typename message_loop<Team>::order message_loop<Team>::run_h
   return {act::finish};
 }
 
-/// Serves until there was nothing to do for a while, or the host wants the worker gone. Called by
-/// all threads of the team.
+/// Serves requests until the worker has been idle for a while, or the host tells it to leave.
+/// Called by all threads of the team.
 template <class Team>
 FARCALL_HOST_DEVICE void serve_device(Team& team, const cuda::worker_setup& given,
                                       device_team_state& s) {
   if (team.rank() == 0) {
     s.setup = given;
     s.step = static_cast<std::uint32_t>(team_step::serve);
-    s.claim = s.waiting = s.has_served = s.open_lanes = s.untold_lanes = 0;
+    s.claim = s.waiting = s.has_served = s.open_lanes = s.unreported_lanes = 0;
     s.begun = s.idle_since = team.now();
     device_detail::clear(s.handlers);
     s.mark = device_team_mark;
   }
   team.sync();
   const cuda::worker_setup& setup = s.setup;
-  // The host's memory is far, so all at a time.
+  // Let each thread load the state of a different lane, so that the loads overlap, because loads
+  // from the host's memory are slow.
   for (std::uint32_t i = team.rank(); i <= setup.lanes; i += team.size()) {
     if (i < setup.lanes) s.lanes[i].resume(*setup.lane(i), setup.ring_bytes);
     if (i == setup.lanes) s.host.resume(*setup.host_calls, setup.ring_bytes);

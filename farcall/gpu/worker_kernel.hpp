@@ -6,11 +6,11 @@
 
 namespace farcall::am {
 
-/// The kernel that is a worker of a GPU: takes a cuda::worker_setup. In the same device link as the
-/// handlers that it runs.
+/// Returns the kernel of a GPU's worker, whose parameter is a cuda::worker_setup. The kernel must
+/// be in the same device link as the handlers that it runs.
 [[nodiscard]] const void* device_executor() noexcept;
 
-/// Bytes of shared memory that it needs.
+/// Returns the bytes of shared memory that the worker's kernel needs.
 [[nodiscard]] std::size_t device_executor_memory() noexcept;
 
 } // namespace farcall::am

@@ -4,7 +4,7 @@
 
 namespace farcall::am {
 
-/// The worker of a device, for threads of a processor.
+/// Returns the code of a device's worker for threads of a processor, which emulate the device.
 [[nodiscard]] cuda::thread_executor device_worker_on_threads() noexcept;
 
 } // namespace farcall::am

@@ -1,4 +1,5 @@
-// A worker on an emulated device, at the level of records: what faulty devices and hosts do to it.
+// Tests a worker on an emulated device, at the level of records, also with faulty devices and
+// hosts.
 
 #include <farcall/am/message.hpp>
 #include <farcall/base/error.hpp>
@@ -38,7 +39,7 @@ void add(device_request& r) {
   const std::uint32_t sum = values[0] + values[1];
   std::memcpy(r.reply_of(sizeof sum), &sum, sizeof sum);
 }
-/// Replies with what it was given, however long.
+/// Replies with its arguments, of any length.
 void give_back(device_request& r) {
   if (std::byte* const to = r.reply_of(r.bytes)) {
     std::memcpy(to, r.arguments, r.bytes);
@@ -63,7 +64,7 @@ bool eventually(F done) {
   return true;
 }
 
-/// Of teams of so many threads.
+/// Workers whose teams have so many threads.
 class device_worker : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   cuda::options options() {
@@ -137,7 +138,7 @@ class device_worker : public ::testing::TestWithParam<std::uint32_t> {
     return a;
   }
 
-  /// Records of that length go there and come back, each with other bytes.
+  /// Sends records of that length, each with other bytes, and expects them back.
   void expect_given_back(std::size_t bytes, std::uint32_t rounds) {
     std::vector<std::byte> sent(bytes);
     for (std::uint32_t round = 0; round < rounds; ++round) {
@@ -175,7 +176,7 @@ TEST_P(device_worker, replies_to_requests_in_order) {
   }
 }
 
-TEST_P(device_worker, passes_long_records_both_ways) {
+TEST_P(device_worker, passes_rendezvous_records_both_ways) {
   begin();
   // A quarter ring, header included, is the longest request; the reply's header is shorter.
   for (const std::size_t bytes : {239U, 240U, 241U, 247U, 248U, 249U, 500U, 1008U}) {
@@ -209,7 +210,7 @@ TEST_P(device_worker, cuts_long_texts_of_errors) {
   EXPECT_EQ(std::string(text + lengths[0], lengths[1]), std::string(lengths[1], 'x'));
 }
 
-TEST_P(device_worker, replies_to_nobody_who_does_not_ask) {
+TEST_P(device_worker, does_not_reply_to_posts) {
   begin();
   for (int i = 0; i < 1000; ++i)
     send_sum(1, 2, no_slot);
@@ -217,8 +218,8 @@ TEST_P(device_worker, replies_to_nobody_who_does_not_ask) {
   EXPECT_EQ(receive().slot, 9U);
 }
 
-// Nobody takes the replies: the worker stops taking requests, and goes on when somebody does.
-TEST_P(device_worker, waits_for_room_for_its_replies) {
+// While no replies are taken, the worker stops taking requests; it continues when they are.
+TEST_P(device_worker, waits_for_space_for_its_replies) {
   begin();
   std::uint32_t sent = 0;
   for (std::byte* space = nullptr; (space = try_reserve(lane_.out, 24)) != nullptr; ++sent) {
@@ -235,7 +236,7 @@ TEST_P(device_worker, waits_for_room_for_its_replies) {
     ASSERT_EQ(receive().slot, i);
 }
 
-TEST_P(device_worker, starts_late_and_loses_nothing) {
+TEST_P(device_worker, takes_messages_sent_before_a_late_start) {
   begin();
   send_sum(1, 1, 1);
   EXPECT_EQ(receive().slot, 1U);
@@ -247,7 +248,7 @@ TEST_P(device_worker, starts_late_and_loses_nothing) {
     EXPECT_EQ(receive().slot, i);
 }
 
-// Whole words are all that a bus promises.
+// A bus guarantees whole words only.
 TEST_P(device_worker, may_have_its_words_arrive_in_any_order) {
   begin();
   faults_->is_scattering = true;
@@ -256,7 +257,7 @@ TEST_P(device_worker, may_have_its_words_arrive_in_any_order) {
   }
 }
 
-TEST_P(device_worker, has_launches_that_overtake_those_of_other_lanes) {
+TEST_P(device_worker, lets_launches_overtake_other_lanes) {
   begin();
   endpoint other = device_->open(1, {});
   faults_->launch_delay_us = 3000;
@@ -264,7 +265,7 @@ TEST_P(device_worker, has_launches_that_overtake_those_of_other_lanes) {
     send_on(lane_, launch_key, {}, i);
     send_on(other, launch_key, {}, 100 + i);
   }
-  // In order in each lane.
+  // In order within each lane.
   for (std::uint32_t i = 0; i < 20; ++i)
     EXPECT_EQ(receive_on(other).slot, 100 + i);
   for (std::uint32_t i = 0; i < 20; ++i)
@@ -281,7 +282,7 @@ TEST_P(device_worker, that_cannot_be_started_first_is_an_error) {
   }
 }
 
-TEST_P(device_worker, that_cannot_be_started_again_is_a_failure_of_the_device) {
+TEST_P(device_worker, that_cannot_be_restarted_is_a_failed_device) {
   begin();
   send_sum(1, 1, 1);
   EXPECT_EQ(receive().slot, 1U);
@@ -293,11 +294,11 @@ TEST_P(device_worker, that_cannot_be_started_again_is_a_failure_of_the_device) {
   EXPECT_THAT(device_->failure(), HasSubstr("could not be started"));
 }
 
-TEST_P(device_worker, that_writes_nonsense_is_a_failure_of_the_device) {
+TEST_P(device_worker, that_writes_invalid_records_is_a_failed_device) {
   for (const std::uint32_t word :
        {commit_word(0, record_kind::reply), commit_word(7, record_kind::reply),
         commit_word(ring_bytes / 4 + 1, record_kind::reply),
-        commit_word(largest_record, record_kind::reply)}) {
+        commit_word(max_record, record_kind::reply)}) {
     begin();
     const std::array<std::uint32_t, 4> nonsense{word, 1, 0, 0};
     cuda::slot& next = device_->lanes_down()[0]->up[0];
@@ -311,7 +312,7 @@ TEST_P(device_worker, that_writes_nonsense_is_a_failure_of_the_device) {
   }
 }
 
-TEST_P(device_worker, whose_copies_fail_says_why) {
+TEST_P(device_worker, reports_why_copies_fail) {
   begin();
   const std::uint64_t memory = device_->memory()->allocate(100, 8, no_deadline);
   std::array<std::byte, 100> bytes{};
@@ -325,7 +326,7 @@ TEST_P(device_worker, whose_copies_fail_says_why) {
   EXPECT_THAT(m.failure(1, memory - (1 << 21), 100), HasSubstr("no memory"));
 }
 
-// One that is flooded must not keep the others from being served.
+// A flooded lane must not keep the others from being served.
 TEST_P(device_worker, serves_all_its_lanes) {
   begin();
   std::vector<endpoint> others;
@@ -346,7 +347,7 @@ TEST_P(device_worker, serves_all_its_lanes) {
   flood.join();
 }
 
-TEST_P(device_worker, serves_lanes_that_are_opened_and_closed_all_the_time) {
+TEST_P(device_worker, serves_lanes_that_keep_being_opened_and_closed) {
   begin();
   for (std::uint32_t round = 0; round < 200; ++round) {
     endpoint other = device_->open(1, {});
@@ -362,7 +363,7 @@ TEST_P(device_worker, serves_lanes_that_are_opened_and_closed_all_the_time) {
 
 INSTANTIATE_TEST_SUITE_P(threads, device_worker, ::testing::Values(1, 3, 32));
 
-// ---- a worker, and a host that the test plays
+// ---- a worker, and a host that the test emulates
 
 class lone_worker : public ::testing::TestWithParam<std::uint32_t> {
  protected:
@@ -375,13 +376,13 @@ class lone_worker : public ::testing::TestWithParam<std::uint32_t> {
     setup_.host_calls = &memory_->host_calls.memory;
     setup_.handlers = handlers_.data();
     setup_.handler_count = static_cast<std::uint32_t>(handlers_.size());
-    setup_.lanes = 1; // is enough
+    setup_.lanes = 1; // one is enough
     setup_.ring_bytes = ring_bytes;
     setup_.idle_ns = 0;
     setup_.lifetime_ns = UINT64_MAX;
   }
 
-  /// The worker runs while `host` does what it does, which is to make it leave.
+  /// Runs the worker while `host` runs, which must make it leave.
   template <class Host>
   void run_beside(Host host) {
     cuda::worker_control& control = memory_->control;
@@ -399,7 +400,7 @@ class lone_worker : public ::testing::TestWithParam<std::uint32_t> {
       t.join();
   }
   void open_lane() { cuda::store_release(&memory_->control.lanes, 1U); }
-  /// A request that nobody waits for.
+  /// Sends a request that wants no reply.
   void send_count() {
     const std::array<std::uint32_t, 4> words{commit_word(request_body, record_kind::request),
                                              no_slot, count_key, 0};
@@ -407,21 +408,21 @@ class lone_worker : public ::testing::TestWithParam<std::uint32_t> {
                      cuda::phase_of(sent_));
     ++sent_;
   }
-  [[nodiscard]] bool has_room() {
+  [[nodiscard]] bool has_space() {
     return sent_ - cuda::load_acquire(&memory_->lane.memory.down_consumed) < cuda::ring_slots;
   }
   static cuda::worker_state state_of(const cuda::worker_control& control) {
     return static_cast<cuda::worker_state>(cuda::load_acquire(&control.state));
   }
 
-  struct lane_block {
+  struct lane_with_rings {
     cuda::lane_memory memory;
     std::byte rings[2 * ring_bytes];
   };
   struct shared_memory {
     cuda::worker_control control{};
-    lane_block lane{};
-    lane_block host_calls{};
+    lane_with_rings lane{};
+    lane_with_rings host_calls{};
   };
   static inline std::atomic<std::uint64_t> counted{0};
   static void count(device_request& /*request*/) { ++counted; }
@@ -434,8 +435,9 @@ class lone_worker : public ::testing::TestWithParam<std::uint32_t> {
   std::uint64_t sent_ = 0;
 };
 
-// Whoever sends sees that it leaves, or it sees the message, in a lane that it did not know of.
-TEST_P(lone_worker, leaves_nothing_unseen_in_a_lane_that_is_opened_while_it_leaves) {
+// Either the sender sees that the worker leaves, or the worker sees the message, even in a lane
+// that was just opened.
+TEST_P(lone_worker, sees_messages_in_lanes_opened_while_it_leaves) {
   const int rounds = GetParam() == 1 ? 5000 : 300;
   std::uint64_t seen = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -455,14 +457,14 @@ TEST_P(lone_worker, leaves_nothing_unseen_in_a_lane_that_is_opened_while_it_leav
       ++seen;
       ASSERT_EQ(counted.load(), 1U) << "after " << round << " rounds";
     }
-    if (counted.load() == 0) --sent_; // it lies there for the next
-    // Else the slot would be read as new.
+    if (counted.load() == 0) --sent_; // it waits for the next worker
+    // Otherwise the slot would be read as a new message.
     if (counted.load() == 0) memory_->lane.memory.down[cuda::slot_at(sent_)] = {};
   }
   EXPECT_NE(seen, 0U) << "no round has shown anything";
 }
 
-// Else what waits for an idle device would wait for ever.
+// Otherwise operations that need an idle device would wait for ever.
 TEST_P(lone_worker, leaves_after_a_while_when_it_is_never_idle) {
   setup_.idle_ns = UINT64_MAX;
   setup_.lifetime_ns = 1'000'000;
@@ -470,7 +472,7 @@ TEST_P(lone_worker, leaves_after_a_while_when_it_is_never_idle) {
   run_beside([&](const cuda::worker_control& control) {
     const time_point deadline = clock::now() + 30s;
     while (state_of(control) != cuda::worker_state::left && clock::now() < deadline) {
-      if (has_room()) send_count();
+      if (has_space()) send_count();
     }
     EXPECT_EQ(state_of(control), cuda::worker_state::left);
     cuda::store_release(&memory_->control.command,

@@ -15,7 +15,8 @@
 namespace farcall {
 namespace {
 
-/// How long a child that says nothing may take to end, so that its status can be told.
+/// If a child does not join, the host waits for this time for the end of the child, so that the
+/// error can contain the child's exit status.
 constexpr std::chrono::milliseconds end_time{200};
 
 std::string joined(const std::vector<std::string>& words) {
@@ -25,7 +26,8 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// What a child prints to, and where it is read.
+/// Pipes for the standard output and standard error of a child. This process reads from the ends in
+/// `ours`; the child writes to the ends in `theirs`.
 struct pipes {
   std::array<unique_fd, 2> ours;
   std::array<unique_fd, 2> theirs;
@@ -58,11 +60,11 @@ class child final : public target_process {
   void note_joined() noexcept override { process_.note_joined(); }
   void reap() noexcept override { process_.reap(); }
 
-  std::string end_text(const std::string& last_words) override {
+  std::string end_text(const std::string& exit_reason) override {
     const auto ended = process_.wait(clock::now() + std::chrono::seconds(1));
     return " (process " + std::to_string(process_.pid()) + ") " +
            ended.value_or("closed its control socket") +
-           (last_words.empty() ? "" : ": " + last_words);
+           (exit_reason.empty() ? "" : ": " + exit_reason);
   }
 
   std::optional<std::string> replacement_text(std::uint64_t joined) override {
@@ -106,12 +108,15 @@ child_launcher::command child_launcher::command_of(node_id node, const target_ur
   } else if (!program.empty()) {
     made = {program, arguments_, program, made.runs};
   } else {
-    // Under its own name, or this program could be another by now.
+    // Name this process's executable by its path in /proc, because the file at the program's own
+    // path may be another program by now.
     made = {executable_of_this(), arguments_, own_program(), target_program::of_host};
   }
   const std::vector<std::string>& wrap = wraps_.of(node);
   if (wrap.empty()) return made;
-  // The wrapper looks the file up itself; and the name of the running program would be its own.
+  // A wrapper is a command, such as a debugger, that starts the target's program. Pass the
+  // program's path to the wrapper, because the wrapper opens the path itself, and /proc/self would
+  // then mean the wrapper.
   if (url.command.empty()) made.words.front() = made.text;
   made.words.insert(made.words.begin(), wrap.begin(), wrap.end());
   return {find_command(wrap.front()), made.words, joined(wrap) + " " + made.text, made.runs};
@@ -120,7 +125,8 @@ child_launcher::command child_launcher::command_of(node_id node, const target_ur
 std::unique_ptr<target_process> child_launcher::start(node_id node, const target_url& url,
                                                       time_point /*deadline*/) {
   auto [ours, theirs] = control_socket::make_pair();
-  // Until another process has it.
+  // Until this function has passed the descriptor to the new target, close it in every other child
+  // that the program forks in the meantime.
   theirs.close_on_fork();
   try {
     const command runs = command_of(node, url);

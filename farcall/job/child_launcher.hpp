@@ -11,24 +11,26 @@
 
 namespace farcall {
 
-/// Starts targets as children of this process: the program of the URL, its command line, or our own
-/// program once more.
+/// Starts targets as children of this process. Each child runs the program or command line of its
+/// target's URL, or else the program of the job's options, which by default is this process's
+/// program.
 class child_launcher final : public launcher {
  public:
-  /// Throws setting_error where the setting `wrap` is none.
+  /// Makes the launcher for the host that `site` describes. Throws setting_error if the setting
+  /// `wrap` is malformed.
   explicit child_launcher(const launch_site& site);
 
   [[nodiscard]] std::unique_ptr<target_process> start(node_id node, const target_url& url,
                                                       time_point deadline) override;
-  /// For processes of this machine.
+  /// Opens a port to which processes of this machine can connect.
   [[nodiscard]] std::unique_ptr<port> open_port() override;
 
  private:
-  /// What is executed, and what it sees as argv.
+  /// The file to execute, and the argument vector (argv) for it.
   struct command {
     std::string file;
     std::vector<std::string> words;
-    std::string text; ///< for people
+    std::string text; ///< for messages
     target_program runs = target_program::any;
   };
   [[nodiscard]] command command_of(node_id node, const target_url& url) const;
@@ -36,7 +38,8 @@ class child_launcher final : public launcher {
   wrap_commands wraps_;
   std::string program_;
   std::vector<std::string> arguments_;
-  output_sink* output_; ///< of children; null: they print where this process does
+  /// Receiver of the children's output. If null, children print to the output of this process.
+  output_sink* output_;
 };
 
 } // namespace farcall

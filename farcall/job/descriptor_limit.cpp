@@ -12,11 +12,13 @@
 namespace farcall {
 namespace {
 
-/// A node's control socket, its process, its receive segment and its two heaps.
+/// Number of file descriptors that the host needs for a node: one each for its control socket, its
+/// process and its receive segment, and two for its heaps.
 constexpr std::size_t descriptors_of_node = 5;
-/// For what it prints.
+/// Number of pipes that the host needs for a node's output.
 constexpr std::size_t pipes_of_node = 2;
-/// For the job itself, and for what the program opens later.
+/// Number of file descriptors that remain for the job itself, and for files that the program opens
+/// later.
 constexpr std::size_t spare = 128;
 
 std::size_t open_descriptors() {
@@ -43,7 +45,8 @@ void require_descriptors(std::size_t nodes, bool has_pipes) {
                        "; raise the hard limit ('ulimit -Hn', LimitNOFILE= of a systemd unit, "
                        "/etc/security/limits.conf), or have fewer targets");
   }
-  // No higher than that: there are programs that go through all numbers below the limit.
+  // Raise the limit only to the needed number, because some programs loop over all descriptor
+  // numbers below the limit.
   limit.rlim_cur = limit.rlim_max == RLIM_INFINITY
                        ? needed + spare
                        : std::min<rlim_t>(needed + spare, limit.rlim_max);

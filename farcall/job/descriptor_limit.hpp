@@ -6,9 +6,10 @@
 
 namespace farcall {
 
-/// Raises this process's limit of open descriptors, as far as it may, so that `nodes` more nodes
-/// can be had, and what they print if that goes by pipes; leaves a limit that is high enough.
-/// Throws start_failed that says what to do.
+/// Makes sure that this process may open enough file descriptors for `nodes` more nodes. If the
+/// soft limit is too low, raises it, at most to the hard limit. If `has_pipes` is true, also counts
+/// the pipes for the nodes' output. Throws start_failed if the hard limit is too low; the text of
+/// the exception names remedies.
 void require_descriptors(std::size_t nodes, bool has_pipes = false);
 
 } // namespace farcall

@@ -15,7 +15,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-/// The status of a child that runs `f`, since a hard limit cannot be raised again.
+/// Returns the exit status of a child that runs `f`; a child, because a hard limit cannot be raised
+/// again.
 template <class F>
 int status_of(F f) {
   const pid_t child = ::fork();
@@ -58,7 +59,7 @@ TEST(descriptor_limit, stays_where_it_is_high_enough) {
             0);
 }
 
-TEST(descriptor_limit, that_cannot_be_raised_is_an_error_that_says_what_to_do) {
+TEST(descriptor_limit, cannot_be_raised_above_the_hard_limit) {
   EXPECT_EQ(status_of([] {
               set_limit(256, 512);
               EXPECT_THAT(

@@ -18,8 +18,10 @@ pid_t peer_process(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 ? who.pid : 0;
 }
 
-/// Its end is that of its socket: the credentials are those of whoever made the pair, which may
-/// have handed its end on.
+/// A target that existed before the job, and was not started by this host. When the socket to the
+/// process is closed, the process counts as ended. The process id in `pid_` may be wrong: the
+/// kernel reports the process that has made the socket pair, which may have passed its end to
+/// another process.
 class existing_process final : public target_process {
  public:
   explicit existing_process(unique_fd socket) : pid_(peer_process(socket.get())) {
@@ -28,9 +30,9 @@ class existing_process final : public target_process {
 
   bool is_near() const noexcept override { return true; }
 
-  std::string end_text(const std::string& last_words) override {
+  std::string end_text(const std::string& exit_reason) override {
     return " (" + name() + ") closed its control socket" +
-           (last_words.empty() ? "" : ": " + last_words);
+           (exit_reason.empty() ? "" : ": " + exit_reason);
   }
 
   std::string silence_text(const char* what) override {
@@ -39,7 +41,8 @@ class existing_process final : public target_process {
            "(job_options::start_timeout)";
   }
 
-  /// A target whose host is gone ends.
+  /// Closes the socket to the process, which then ends by itself, because a target ends when it has
+  /// lost its host.
   void kill() noexcept override { socket().close(); }
 
  private:

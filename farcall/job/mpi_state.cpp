@@ -13,7 +13,8 @@ using mpi_question = int (*)(int*);
 
 void* find_in_mpi(const char* name) noexcept {
   if (void* const found = ::dlsym(RTLD_DEFAULT, name)) return found;
-  // Where an interpreter has loaded it for a module alone.
+  // Search each loaded library whose name contains "libmpi". An interpreter may have loaded MPI for
+  // one of its modules only, so that the search in the global scope does not find it.
   struct search {
     const char* name;
     void* found = nullptr;
@@ -32,15 +33,17 @@ void* find_in_mpi(const char* name) noexcept {
   return what.found;
 }
 
-/// Whether the library that has this function is Open MPI: only its handles are addresses of
-/// variables. There may be another one, which a module of farcall's has brought and nobody uses.
+/// Returns true if the library that contains this function is Open MPI. Only Open MPI has a
+/// variable with this name, because its handles are addresses of variables. Searches no other
+/// library, because a module of farcall may have loaded a second MPI library, which the program
+/// does not use.
 bool is_of_open_mpi(void* function) noexcept {
   constexpr const char* variable = "ompi_mpi_comm_world";
   Dl_info info{};
   void* library = nullptr;
   if (::dladdr(function, &info) != 0 && info.dli_fname != nullptr)
     library = ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  // Otherwise the program was linked with MPI's archive.
+  // There is no separate library if the program was linked with a static MPI library.
   if (library == nullptr) return ::dlsym(RTLD_DEFAULT, variable) != nullptr;
   const bool is_there = ::dlsym(library, variable) != nullptr;
   ::dlclose(library);

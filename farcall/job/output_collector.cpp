@@ -1,8 +1,6 @@
 #include <farcall/base/error.hpp>
-#include <farcall/base/join.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
-#include <farcall/base/signals.hpp>
 #include <farcall/job/output_collector.hpp>
 #include <farcall/transport/process.hpp>
 
@@ -12,9 +10,7 @@
 #include <system_error>
 
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,20 +18,23 @@ namespace farcall {
 namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
-/// That one pipe may have passed on before the others get their turn.
+/// Maximum number of pieces that the thread reads from one pipe before it reads the other pipes.
 constexpr int pieces_in_a_row = 4;
-/// Of what came in short pieces.
-constexpr std::size_t longest_item = std::size_t{64} << 10;
-/// Of a process that has ended, or is to: more than a pipe holds, and not without end, as a child
-/// of its may go on.
+/// Several short outputs of one target are joined to one item of work, until the item has this
+/// number of bytes.
+constexpr std::size_t max_item = std::size_t{64} << 10;
+/// Maximum number of pieces that are read from the pipe of a process that has ended or is to end. A
+/// full pipe has fewer pieces. The limit is needed because a child of the process may have
+/// inherited the pipe and go on printing without end.
 constexpr int last_pieces = 64;
 
-/// All there are: at exit() they write what they have, for a job on a stack is not destroyed then.
-/// A process has one standard output, and so one of these.
+/// All output collectors of this process. When the program calls exit(), this object makes them
+/// write the output that they still hold, because exit() does not destroy a job on the stack. A
+/// process has one such object, because it has one standard output.
 class live_collectors {
  public:
   static live_collectors& instance() {
-    // Never freed: exit() needs it last of all.
+    // The object is never freed, because exit() uses it after static objects were destroyed.
     static auto* const all = new live_collectors;
     return *all;
   }
@@ -53,7 +52,8 @@ class live_collectors {
 
  private:
   void finish() {
-    // A child of a fork has none of the threads.
+    // Do nothing in a forked child, because the thread that writes the output runs only in the
+    // parent.
     if (process_ != ::getpid()) return;
     const std::lock_guard guard(mutex_);
     for (output_collector* one : all_)
@@ -71,7 +71,8 @@ std::string pipe_text(int pipe) {
   return std::to_string(pipe) + ":" + std::to_string(status.st_ino);
 }
 
-/// -1: it is not the one that is meant.
+/// Returns the pipe's file descriptor. Returns -1 if the descriptor's number belongs to another
+/// file by now.
 int pipe_named(const std::string& text) {
   constexpr std::uint64_t most = ~std::uint64_t{0};
   const std::vector<std::string> numbers = split(text, ':');
@@ -90,16 +91,18 @@ int pipe_named(const std::string& text) {
 output_ends find_ends() {
   const auto named = environment(lines_variable);
   if (!named) return {};
-  // Our own children are others.
+  // Remove the variable, because programs that this process starts must not use these pipes.
   ::unsetenv(lines_variable);
   const std::vector<std::string> pipes = split(*named, ',');
   if (pipes.size() != 2) (void)pipe_named("");
   const output_ends ends{pipe_named(pipes[0]), pipe_named(pipes[1])};
-  // A program between 'farcall run' and us, as an interpreter, may have closed them.
+  // If a program between `farcall run` and this one, such as an interpreter, has closed the pipes,
+  // use standard output and standard error.
   if (ends.output < 0 || ends.error < 0) return {};
   for (const int pipe : {ends.output, ends.error})
     ::fcntl(pipe, F_SETFD, FD_CLOEXEC);
-  // Our own lines are labelled by whoever has started us.
+  // Write this process's own output line by line into the pipe, because `farcall run` reads the
+  // pipe and labels each line.
   print_lines_into_pipes();
   return ends;
 }
@@ -121,6 +124,9 @@ output_collector::output_collector(output_ends to, bool labels) : to_(to), label
 
 output_collector::~output_collector() {
   finish();
+  // Wait until the event loop has finished its calls of this object's functions. It makes no calls
+  // afterwards.
+  if (loop_ != nullptr) loop_->drain();
   live_collectors::instance().remove(this);
 }
 
@@ -135,7 +141,8 @@ void output_collector::take(node_id node, output_stream stream, std::string_view
 }
 
 void output_collector::read(node_id node, output_stream stream, unique_fd from) {
-  // The thread must never wait for one of many.
+  // Make the pipe non-blocking, because the thread reads many pipes and must not wait for one of
+  // them.
   if (::fcntl(from.get(), F_SETFL, O_NONBLOCK) != 0)
     throw_system_error("reading what a target prints", errno);
   from.close_on_fork();
@@ -152,94 +159,55 @@ void output_collector::end(node_id node) noexcept {
 }
 
 void output_collector::add(item what) {
-  {
-    const std::lock_guard guard(mutex_);
-    if (is_finished_) return;
-    if (!thread_.joinable()) {
-      // Without a thread, no target has printed anything.
-      if (what.what == item::kind::end) return;
-      start();
-    }
-    if (continues_last(what)) {
-      items_.back().bytes += what.bytes;
-    } else {
-      items_.push_back(std::move(what));
-    }
+  if (what.what == item::kind::end) {
+    // If the thread has not been started, no target has printed anything, so that no output must be
+    // written at the target's end.
+    const std::lock_guard guard(thread_.mutex());
+    if (!thread_.has_started()) return;
   }
-  wake();
-}
-
-/// However short the pieces are that somebody sends, they take little more memory than their bytes.
-bool output_collector::continues_last(const item& what) const noexcept {
-  return what.what == item::kind::bytes && !items_.empty() &&
-         items_.back().what == item::kind::bytes && items_.back().from == what.from &&
-         items_.back().bytes.size() < longest_item;
-}
-
-void output_collector::start() {
-  wake_ = unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_) throw_system_error("taking what targets print (descriptor limit?)", errno);
-  wake_.close_on_fork();
   try {
-    thread_ = std::thread([this] {
-      // Also that of a pipe whose reader has gone.
-      leave_signals_to_other_threads();
-      run();
+    (void)thread_.submit([&] {
+      if (continues_last(what)) {
+        items_.back().bytes += what.bytes;
+      } else {
+        items_.push_back(std::move(what));
+      }
     });
   } catch (const std::system_error& e) {
     throw error(std::string("no thread can be made that takes what targets print: ") + e.what());
   }
-  ::pthread_setname_np(thread_.native_handle(), "farcall-output");
 }
 
-void output_collector::wake() noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+/// Returns true if the bytes of `what` can be appended to the last waiting item. In this way, many
+/// short pieces share one item, which takes little more memory than the bytes.
+bool output_collector::continues_last(const item& what) const noexcept {
+  return what.what == item::kind::bytes && !items_.empty() &&
+         items_.back().what == item::kind::bytes && items_.back().from == what.from &&
+         items_.back().bytes.size() < max_item;
 }
 
 void output_collector::finish() noexcept {
   const std::lock_guard finishing(finish_mutex_);
-  {
-    const std::lock_guard guard(mutex_);
-    is_finished_ = true;
-    if (!thread_.joinable()) return;
-  }
-  wake();
-  join_unless_own(thread_);
+  (void)thread_.stop();
 }
 
 // ---- the thread ---------------------------------------------------------------------------------
 
-void output_collector::run() {
-  std::vector<pollfd> watched;
-  std::vector<source_name> whose;
-  for (bool is_last = false; !is_last;) {
-    watched.assign(1, {wake_.get(), POLLIN, 0});
-    whose.assign(1, {});
-    for (const auto& [name, s] : sources_) {
-      if (!s.pipe) continue;
-      watched.push_back({s.pipe.get(), POLLIN, 0});
-      whose.push_back(name);
-    }
-    if (::poll(watched.data(), watched.size(), -1) < 0) continue;
-    if (watched[0].revents != 0) {
-      std::uint64_t times = 0;
-      [[maybe_unused]] const auto got = ::read(wake_.get(), &times, sizeof times);
-    }
-    std::vector<item> items;
-    {
-      const std::lock_guard guard(mutex_);
-      items.swap(items_);
-      is_last = is_finished_;
-    }
-    for (std::size_t i = 1; i < watched.size(); ++i) {
-      if (watched[i].revents != 0) drain(sources_.at(whose[i]), pieces_in_a_row);
-    }
-    for (item& one : items)
-      do_item(one);
+time_point output_collector::do_next(std::unique_lock<std::mutex>& lock) noexcept {
+  if (items_.empty()) {
+    if (!thread_.is_stopping()) return no_deadline;
+    lock.unlock();
+    while (!sources_.empty())
+      close(sources_.begin()->first);
+    lock.lock();
+    return no_deadline;
   }
-  while (!sources_.empty())
-    close(sources_.begin()->first);
+  item one = std::move(items_.front());
+  items_.pop_front();
+  lock.unlock();
+  do_item(one);
+  lock.lock();
+  return service_thread::at_once;
 }
 
 void output_collector::do_item(item& one) {
@@ -249,7 +217,13 @@ void output_collector::do_item(item& one) {
     if (one.written) one.written(one.bytes.size());
     return;
   case item::kind::pipe:
-    source_of(one.from).pipe = std::move(one.pipe);
+    watch(one.from, source_of(one.from), std::move(one.pipe));
+    return;
+  case item::kind::readable:
+    if (const auto at = sources_.find(one.from); at != sources_.end()) {
+      drain(at->second, pieces_in_a_row);
+      if (at->second.pipe) loop_->modify(at->second.pipe.get(), EPOLLIN | EPOLLONESHOT);
+    }
     return;
   case item::kind::end:
     close(one.from);
@@ -264,21 +238,41 @@ output_collector::source& output_collector::source_of(const source_name& name) {
       .first->second;
 }
 
-void output_collector::drain(source& s, int most_pieces) {
+void output_collector::watch(const source_name& name, source& s, unique_fd pipe) {
+  try {
+    if (loop_ == nullptr) loop_ = common_event_loop();
+    loop_->add(pipe.get(), EPOLLIN | EPOLLONESHOT, std::make_shared<function_handler>([this, name] {
+                 add({.what = item::kind::readable, .from = name});
+               }));
+    s.pipe = std::move(pipe);
+  } catch (const std::exception& e) {
+    log::error(node_text(name.first) + ": what it prints is lost: " + e.what());
+  }
+}
+
+void output_collector::drain(source& s, int max_pieces) {
   piece_.resize(piece_bytes);
-  for (int n = 0; n < most_pieces && s.pipe; ++n) {
+  for (int n = 0; n < max_pieces && s.pipe; ++n) {
     const ssize_t got = ::read(s.pipe.get(), piece_.data(), piece_.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
-    // Where nobody reads what it prints, the target hears that as it would from a terminal.
-    if (got <= 0 || !s.lines.take({piece_.data(), static_cast<std::size_t>(got)})) s.pipe.reset();
+    // If the lines cannot be written, close this end of the pipe, so that the target gets an error
+    // when it writes, as it would from a terminal that was closed.
+    if (got <= 0 || !s.lines.take({piece_.data(), static_cast<std::size_t>(got)})) close_pipe(s);
   }
+}
+
+void output_collector::close_pipe(source& s) noexcept {
+  if (!s.pipe) return;
+  loop_->remove(s.pipe.get());
+  s.pipe.reset();
 }
 
 void output_collector::close(const source_name& name) {
   const auto at = sources_.find(name);
   if (at == sources_.end()) return;
   drain(at->second, last_pieces);
+  close_pipe(at->second);
   (void)at->second.lines.finish();
   sources_.erase(at);
 }

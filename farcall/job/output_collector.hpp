@@ -1,44 +1,51 @@
 #pragma once
 
+#include <farcall/base/event_loop.hpp>
 #include <farcall/base/line_forwarder.hpp>
 #include <farcall/base/node_id.hpp>
+#include <farcall/base/service_thread.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/output_sink.hpp>
 
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 namespace farcall {
 
-/// Descriptors of the host that lines of targets go to.
+/// The two file descriptors of the host to which the lines of its targets are written.
 struct output_ends {
   int output = 1;
   int error = 2;
 };
 
-/// Names two pipes that `farcall run --label` has left to this process; nobody else has it set.
+/// Environment variable in which `farcall run --label` passes two pipes to this process. Only this
+/// command sets it.
 inline constexpr const char* lines_variable = "FARCALL_LINES";
 
-/// What the variable says: each descriptor with the number of its pipe, so that another file that
-/// has got the descriptor's number is not taken for it.
+/// Returns the text for the variable lines_variable that names these pipes. For each pipe, the text
+/// has the descriptor and the inode number. The inode number shows the reader of the variable
+/// whether the descriptor still belongs to the pipe.
 [[nodiscard]] std::string text_of(const output_ends& pipes);
 
-/// The pipes that the variable names, else standard output and error; the same for all jobs of the
-/// process. Programs that this process starts from then on do not get them. Throws setting_error.
+/// Returns the pipes that the environment variable names, or standard output and standard error if
+/// it is not set. The result is the same in all jobs of the process. Programs that this process
+/// starts afterwards do not inherit the pipes. Throws setting_error.
 [[nodiscard]] output_ends ends_for_lines();
 
-/// Brings the lines of targets to the host's output and error, each with its node's number where
-/// that is wanted. One thread, which the first target starts, writes them all; while nobody reads
-/// what it writes, targets wait as they would for a terminal.
+/// Writes what targets print to the host's standard output and standard error, line by line. If
+/// `labels` is true, the number of the node precedes each line. One service thread writes all
+/// lines; it starts with the first target that prints through this object. If nothing reads the
+/// host's output, targets that print wait, as they would for a terminal.
 class output_collector final : public output_sink {
  public:
-  /// The descriptors stay their owner's.
+  /// Makes a collector that writes to `to`. The caller keeps the file descriptors open.
   output_collector(output_ends to, bool labels);
   ~output_collector() override;
 
@@ -47,9 +54,9 @@ class output_collector final : public output_sink {
   void read(node_id node, output_stream stream, unique_fd from) override;
   void end(node_id node) noexcept override;
 
-  /// Writes all that targets have printed until now, unfinished lines included, and ends the
-  /// thread. What comes later is dropped. Blocks, as printing does, while nobody reads it. Any
-  /// thread.
+  /// Writes everything that targets have printed so far, including unfinished lines, and ends the
+  /// thread. Drops what targets print later. Blocks until the host's output can take the lines. Any
+  /// thread may call it.
   void finish() noexcept;
 
  private:
@@ -57,12 +64,12 @@ class output_collector final : public output_sink {
 
   struct source {
     line_forwarder lines;
-    unique_fd pipe; ///< of targets of this machine, as long as one reads it
+    unique_fd pipe; ///< pipe into which a target on this machine prints; empty once it has ended
   };
 
-  /// A thing to do for the thread, in the order in which it came.
+  /// A unit of work for the service thread, which processes items in the order of their arrival.
   struct item {
-    enum class kind : unsigned char { bytes, pipe, end } what;
+    enum class kind : unsigned char { bytes, pipe, readable, end } what;
     source_name from;
     std::string bytes{};
     std::function<void(std::size_t bytes)> written{};
@@ -70,27 +77,29 @@ class output_collector final : public output_sink {
   };
 
   void add(item what);
-  // With mutex_.
+  /// Returns true if the bytes of `what` may be appended to the last waiting item. Call it with the
+  /// thread's mutex held.
   [[nodiscard]] bool continues_last(const item& what) const noexcept;
-  void start();
-  void wake() noexcept;
-  void run();
+  [[nodiscard]] time_point do_next(std::unique_lock<std::mutex>& lock) noexcept;
   void do_item(item& one);
-  /// Passes on what lies in the pipe, at most so many pieces.
-  void drain(source& s, int most_pieces);
+  /// Adds the pipe to the event loop. The event loop reports only once that the pipe is readable; a
+  /// call of modify() makes it report again.
+  void watch(const source_name& name, source& s, unique_fd pipe);
+  /// Reads at most `max_pieces` pieces from the pipe, and writes their lines.
+  void drain(source& s, int max_pieces);
+  void close_pipe(source& s) noexcept;
   void close(const source_name& name);
   [[nodiscard]] source& source_of(const source_name& name);
 
   const output_ends to_;
   const bool labels_;
-  std::mutex mutex_;
-  std::vector<item> items_;  ///< guarded by mutex_
-  bool is_finished_ = false; ///< guarded by mutex_
-  unique_fd wake_;
-  std::map<source_name, source> sources_; ///< the thread's, as is the next
+  std::deque<item> items_; ///< waiting work; guarded by the thread's mutex
+  /// Only the service thread uses sources_, piece_ and loop_.
+  std::map<source_name, source> sources_;
   std::vector<char> piece_;
+  std::shared_ptr<event_loop> loop_; ///< null until the first pipe is added
   std::mutex finish_mutex_;
-  std::thread thread_; ///< guarded by mutex_ until it is joined, with finish_mutex_
+  service_thread thread_{"farcall-service", [this](auto& lock) { return do_next(lock); }};
 };
 
 } // namespace farcall

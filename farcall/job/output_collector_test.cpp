@@ -23,14 +23,14 @@
 namespace farcall::output_collector_test {
 namespace {
 
-/// Reading end, writing end.
+/// Returns a reading end and a writing end.
 std::pair<unique_fd, unique_fd> make_pipe() {
   int ends[2];
   EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
-/// The next bytes, as many as `text` has.
+/// Reads the next bytes, as many as `bytes`.
 std::string next(const unique_fd& from, std::size_t bytes) {
   std::string got;
   while (got.size() < bytes) {
@@ -53,7 +53,7 @@ class output_collector_test : public ::testing::Test {
     collector_ = std::make_unique<output_collector>(
         output_ends{output_.second.get(), error_.second.get()}, labels);
   }
-  /// The end of a pipe that is read as what `node` prints.
+  /// Returns the writing end of a pipe that is read as the output of `node`.
   unique_fd pipe_of(node_id node, output_stream stream = output_stream::output) {
     auto [from, to] = make_pipe();
     collector_->read(node, stream, std::move(from));
@@ -77,10 +77,10 @@ TEST_F(output_collector_test, lines_get_the_number_of_their_node) {
   EXPECT_EQ(next(output_.first, 19), "11: from elsewhere\n");
 }
 
-TEST_F(output_collector_test, what_was_printed_before_the_end_is_written) {
+TEST_F(output_collector_test, output_before_the_end_is_written) {
   collect(true);
   unique_fd first = pipe_of(1);
-  // More than is read at once, by somebody who is gone when it is.
+  // More than one read() takes, from a writer that has closed the pipe by then.
   std::string sent;
   std::string expected;
   for (int i = 0; i < 8000; ++i) {
@@ -103,7 +103,7 @@ TEST_F(output_collector_test, finishing_writes_what_there_is) {
   collector_->take(2, output_stream::error, "tw", {});
   collector_->take(2, output_stream::error, "o\nno end", {});
   collector_->finish();
-  // What comes later is nobody's.
+  // Later output is dropped.
   collector_->take(2, output_stream::error, "late\n", [](std::size_t) { FAIL(); });
   output_.second.reset();
   error_.second.reset();
@@ -111,25 +111,25 @@ TEST_F(output_collector_test, finishing_writes_what_there_is) {
   EXPECT_EQ(next(error_.first, 1000), "two\nno end");
 }
 
-TEST_F(output_collector_test, says_what_was_written_when_it_was) {
+TEST_F(output_collector_test, reports_bytes_once_they_are_written) {
   collect(false);
   const std::string much(300'000, 'm');
   std::atomic<std::size_t> written{0};
   collector_->take(1, output_stream::output, much, [&](std::size_t n) { written += n; });
   collector_->take(1, output_stream::output, "end\n", [&](std::size_t n) { written += n; });
-  // The pipe is full, and nobody reads it.
+  // The pipe is full, and is not read.
   EXPECT_EQ(next(output_.first, 1), "m");
   EXPECT_EQ(written, 0);
   EXPECT_EQ(next(output_.first, much.size() + 3).size(), much.size() + 3);
   EXPECT_TRUE(test::eventually([&] { return written == much.size() + 4; }));
 }
 
-TEST_F(output_collector_test, short_pieces_are_told_together_and_none_is_lost) {
+TEST_F(output_collector_test, short_pieces_are_reported_together_without_loss) {
   collect(false);
   constexpr std::size_t pieces = 200'000;
   std::atomic<std::size_t> written{0};
   std::atomic<std::size_t> calls{0};
-  // The pipe is full soon, and they wait.
+  // The pipe is soon full, and the bytes wait.
   for (std::size_t i = 0; i < pieces; ++i) {
     collector_->take(1, output_stream::output, i % 100 == 99 ? "\n" : "x", [&](std::size_t n) {
       written += n;
@@ -142,7 +142,7 @@ TEST_F(output_collector_test, short_pieces_are_told_together_and_none_is_lost) {
   EXPECT_LT(calls, pieces);
 }
 
-TEST_F(output_collector_test, who_prints_hears_that_nobody_reads) {
+TEST_F(output_collector_test, a_closed_output_closes_the_pipes_of_targets) {
   collect(true);
   ::signal(SIGPIPE, SIG_IGN);
   const unique_fd first = pipe_of(1);
@@ -153,12 +153,12 @@ TEST_F(output_collector_test, who_prints_hears_that_nobody_reads) {
   std::atomic<bool> is_written{false};
   collector_->take(2, output_stream::output, "dropped\n", [&](std::size_t) { is_written = true; });
   EXPECT_TRUE(test::eventually([&] { return is_written.load(); }));
-  // The other output is another thing.
+  // The other output still works.
   collector_->take(2, output_stream::error, "x\n", {});
   EXPECT_EQ(next(error_.first, 5), "2: x\n");
 }
 
-TEST_F(output_collector_test, a_node_that_prints_without_end_does_not_silence_others) {
+TEST_F(output_collector_test, an_endless_printer_does_not_silence_others) {
   collect(true);
   const unique_fd busy = pipe_of(1);
   const unique_fd other = pipe_of(2);
@@ -189,7 +189,7 @@ TEST(ends_for_lines, are_standard_output_and_error) {
   EXPECT_EQ(ends.error, STDERR_FILENO);
 }
 
-/// In a process of its own: a process finds them once.
+/// Runs in a process of its own, because a process finds its ends only once.
 [[noreturn]] void find_ends(const std::string& text, const output_ends& expected) {
   ::setenv(lines_variable, text.c_str(), 1);
   try {

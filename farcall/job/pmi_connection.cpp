@@ -17,18 +17,21 @@
 namespace farcall {
 namespace {
 
-/// Longer than that of any process manager known, whose lines have 1 or 4 KiB.
-constexpr std::size_t most_line_bytes = std::size_t{64} << 10;
-/// That a message shows of a line.
-constexpr std::size_t most_quoted_bytes = 160;
-/// Before an answer: what follows the answer to initack, or came too late for another question.
-constexpr int most_other_lines = 16;
-/// After that somebody who looks on is told what is waited for: mostly another process.
+/// Longest line, in bytes, that is accepted. The known process managers send at most 1 or 4 KiB.
+constexpr std::size_t max_line_bytes = std::size_t{64} << 10;
+/// Maximum number of bytes of a line that an error message shows.
+constexpr std::size_t max_quoted_bytes = 160;
+/// Maximum number of other lines that may come before the reply to a request. Such lines are
+/// settings that follow the reply to initack, or late replies to earlier requests.
+constexpr int max_other_lines = 16;
+/// After this time without a reply, a warning names the request. Most often, the process manager
+/// then waits for another process.
 constexpr std::chrono::seconds quiet_time{5};
-/// For the answer to finalize, which comes at once or never.
+/// Time to wait for the reply to "finalize". The process manager replies at once, or never.
 constexpr std::chrono::seconds finalize_time{2};
 
-/// For poll(); rounded up, so that it does not return before the deadline.
+/// Returns the time until the deadline as a timeout for poll(), rounded up so that poll() does not
+/// return before the deadline.
 int milliseconds_until(time_point deadline) {
   if (deadline == no_deadline) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
@@ -81,12 +84,12 @@ pmi_connection::pmi_connection(unique_fd socket) : socket_(std::move(socket)) {
 }
 
 std::string pmi_connection::quoted(std::string_view line) {
-  // Values hold the job's secret.
+  // Leave out values, because they contain the job's secret.
   constexpr std::string_view before_value = " value=";
   const std::size_t value = line.find(before_value);
   const std::size_t shown =
       std::min(value == std::string_view::npos ? line.size() : value + before_value.size(),
-               most_quoted_bytes);
+               max_quoted_bytes);
   std::string text = "\"";
   for (const char c : line.substr(0, shown))
     text += c >= ' ' && c <= '~' ? c : '?';
@@ -115,7 +118,8 @@ bool pmi_connection::wait_for(short event, time_point deadline) {
 }
 
 void pmi_connection::send(std::string_view bytes, time_point deadline) {
-  // In one piece where that can be: Slurm takes what it reads at once for one line.
+  // Send the line by one call if possible, because Slurm takes the bytes that it gets by one read()
+  // for one line.
   while (!bytes.empty()) {
     const ssize_t sent =
         ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -144,8 +148,8 @@ pmi_line pmi_connection::receive(time_point deadline) {
       return line;
     }
     looked_at = received_.size();
-    if (looked_at > most_line_bytes)
-      fail("and has answered a line of more than " + std::to_string(most_line_bytes) +
+    if (looked_at > max_line_bytes)
+      fail("and has replied with a line of more than " + std::to_string(max_line_bytes) +
            " bytes: " + quoted(received_));
     std::array<char, 4096> piece;
     const ssize_t got = ::recv(socket_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
@@ -157,18 +161,17 @@ pmi_line pmi_connection::receive(time_point deadline) {
            ", as it does when the job ends, or after MPI_Finalize");
     } else if (errno == EAGAIN) {
       if (!wait_for(POLLIN, deadline)) {
-        broken_ = "the process manager did not answer " + quoted(asked_) + " in time" +
+        broken_ = "the process manager did not reply to " + quoted(asked_) + " in time" +
                   (received_.empty() ? "" : ", but only began to: " + quoted(received_));
         throw timeout(broken_);
       }
     } else if (errno != EINTR) {
-      fail("and reading its answer failed: " + reason_text(errno));
+      fail("and reading its reply failed: " + reason_text(errno));
     }
   }
 }
 
-pmi_line pmi_connection::ask(const std::string& line, std::string_view answer,
-                             time_point deadline) {
+pmi_line pmi_connection::ask(const std::string& line, std::string_view reply, time_point deadline) {
   if (!broken_.empty())
     throw error("the process manager cannot be asked any more: earlier, " + broken_);
   asked_ = line;
@@ -176,9 +179,9 @@ pmi_line pmi_connection::ask(const std::string& line, std::string_view answer,
   for (int others = 0;; ++others) {
     pmi_line got = receive(deadline);
     const auto command = got.word("cmd");
-    if (got.text().starts_with("cmd=") && command == answer) return got;
-    if (command != "set" || others == most_other_lines) {
-      fail("and should have answered \"cmd=" + std::string(answer) + " …\", but answered " +
+    if (got.text().starts_with("cmd=") && command == reply) return got;
+    if (command != "set" || others == max_other_lines) {
+      fail("and should have replied \"cmd=" + std::string(reply) + " …\", but replied " +
            quoted(got.text()));
     }
   }
@@ -189,7 +192,7 @@ void pmi_connection::tell(const std::string& line) noexcept {
     asked_ = line;
     send(line + "\n", clock::now());
   } catch (const std::exception&) {
-    // Who cannot be told has gone.
+    // Ignore the error, because a process manager that accepts no line has most likely ended.
   }
 }
 
@@ -198,11 +201,12 @@ void pmi_connection::finish() noexcept {
     asked_ = "cmd=finalize";
     const time_point deadline = deadline_after(finalize_time);
     send("cmd=finalize\n", deadline);
-    for (int others = 0; others < most_other_lines; ++others) {
+    for (int others = 0; others < max_other_lines; ++others) {
       if (receive(deadline).word("cmd") == "finalize_ack") return;
     }
   } catch (const std::exception&) {
-    // It has gone, or MPI_Finalize has said so before.
+    // Ignore the error, because either the process manager has ended, or MPI_Finalize has already
+    // sent "finalize".
   }
 }
 

@@ -16,7 +16,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-/// What variables say of the process manager.
+/// Finds the process manager by the environment variables that launchers set.
 namespace farcall {
 namespace {
 
@@ -34,7 +34,7 @@ std::uint32_t number_of(const char* name, const char* because, std::uint64_t low
   return static_cast<std::uint32_t>(parse_number(required(name, because), name, low, high));
 }
 
-/// A descriptor of our own for the socket that PMI_FD names.
+/// Duplicates the socket whose descriptor the variable PMI_FD contains.
 unique_fd inherited_socket(const std::string& text) {
   const auto named = static_cast<int>(parse_number(text, "PMI_FD", 0, INT_MAX));
   unique_fd socket(::fcntl(named, F_DUPFD_CLOEXEC, 0));
@@ -44,12 +44,13 @@ unique_fd inherited_socket(const std::string& text) {
                            "may have closed it: unset PMI_FD if that is no launcher",
                        errno);
   }
-  // MPI, if it comes, is in this program.
+  // Do not let programs that this process starts inherit the socket. An MPI library that needs the
+  // socket runs in this process itself, even if it starts later.
   ::fcntl(named, F_SETFD, FD_CLOEXEC);
   return socket;
 }
 
-/// Nothing: this address does not answer, and `why` says why.
+/// Connects to the address. On failure, returns an empty descriptor and stores the reason in `why`.
 unique_fd connected(const addrinfo& to, time_point deadline, std::string& why) {
   unique_fd socket(
       ::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, to.ai_protocol));
@@ -108,7 +109,8 @@ std::unique_ptr<pmi_manager> pmi_manager::find(time_point deadline) {
   if (const auto descriptor = environment("PMI_FD")) {
     const std::uint32_t size = number_of("PMI_SIZE", "PMI_FD", 1, no_node);
     const node_id rank = number_of("PMI_RANK", "PMI_FD", 0, size - 1);
-    // Which closes the descriptor, and its number may be another's by now.
+    // If MPI has ended in this process, throw. MPI_Finalize closes the descriptor, so that its
+    // number may belong to another file by now.
     require_before_end(state_of_mpi());
     return std::make_unique<pmi_manager>(inherited_socket(*descriptor), rank, size, deadline);
   }

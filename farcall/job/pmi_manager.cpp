@@ -15,28 +15,32 @@
 namespace farcall {
 namespace {
 
-/// For questions without a deadline of the caller's, which are answered at once.
-constexpr std::chrono::seconds answer_time{60};
-/// Of a line with its end. Slurm takes 1,024 at most, and MPICH's own client reads no more.
+/// Time to wait for the reply to a request for which the caller gives no deadline. The process
+/// manager replies to such requests at once.
+constexpr std::chrono::seconds reply_time{60};
+/// Longest line in bytes, its end included. Slurm accepts at most 1,024 bytes, and MPICH's client
+/// reads no more.
 constexpr std::size_t line_limit = 1000;
 constexpr std::string_view key_prefix = "farcall-";
-constexpr std::size_t most_key_bytes = 30;
-/// More than any card needs.
-constexpr std::uint64_t most_pieces = 1000;
-/// "1000."
+constexpr std::size_t max_key_bytes = 30;
+/// Maximum number of pieces in which a value is sent. A card needs fewer.
+constexpr std::uint64_t max_pieces = 1000;
+/// Maximum size of the prefix of a value's first piece: the number of pieces and a point, at most
+/// "1000.".
 constexpr std::size_t count_bytes = 5;
-/// Behind the answer to initack.
-constexpr int most_settings = 16;
-constexpr std::size_t least_piece_bytes = 64;
-/// Of a process manager's limits, whatever it says.
-constexpr std::uint64_t most_limit = 1U << 30;
+/// Maximum number of "cmd=set" lines that may follow the reply to initack.
+constexpr int max_settings = 16;
+constexpr std::size_t min_piece_bytes = 64;
+/// Largest value that is accepted if the process manager sends its limits for keys and values.
+constexpr std::uint64_t max_limit = 1U << 30;
 
 // ---- values -------------------------------------------------------------------------------------
 
 constexpr std::string_view digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// base64url without padding (RFC 4648, 5): for values may have no spaces, and be read as numbers.
+/// Encodes bytes in base64url without padding (RFC 4648, section 5), because values must not
+/// contain spaces, and because some process managers interpret values as numbers.
 std::string encoded(std::string_view bytes) {
   std::string text;
   std::uint32_t bits = 0;
@@ -50,7 +54,7 @@ std::string encoded(std::string_view bytes) {
   return text;
 }
 
-/// Nothing: that is no such text.
+/// Decodes base64url. Returns an empty optional if `text` is not base64url.
 std::optional<std::string> decoded(std::string_view text) {
   std::string bytes;
   std::uint32_t bits = 0;
@@ -64,29 +68,32 @@ std::optional<std::string> decoded(std::string_view text) {
     count -= 8;
     bytes += static_cast<char>(bits >> count & 255);
   }
-  // What is left is less than a digit, and zero.
+  // Six bits come from each digit, eight go into each byte. The bits that remain must be zero, and
+  // must be fewer than six.
   if (count >= 6 || (bits & ((1U << count) - 1)) != 0) return std::nullopt;
   return bytes;
 }
 
 bool is_key(std::string_view key) {
-  return !key.empty() && key.size() <= most_key_bytes &&
+  return !key.empty() && key.size() <= max_key_bytes &&
          key.find_first_not_of(std::string(digits) + "._") == std::string_view::npos;
 }
 
 // ---- the end ------------------------------------------------------------------------------------
 
-/// What exit() is to say, unless MPI has been initialised by then.
+/// A connection on which exit() has to send "finalize". If MPI has been initialised by then, exit()
+/// sends nothing, because MPI_Finalize sends the line.
 struct put_off {
   std::unique_ptr<pmi_connection> connection;
   mpi_state (*mpi)() noexcept = nullptr;
   pid_t process = 0;
 };
-/// Never freed: exit() needs it last of all. One process has one process manager.
+/// The object is never freed, because exit() uses it after static objects were destroyed. There is
+/// only one, because a process has one process manager.
 constinit put_off* at_exit = nullptr;
 
 void finish_at_exit() {
-  // A child of a fork is none of the process manager's.
+  // Send nothing in a forked child, because the process manager does not know the child.
   if (at_exit->connection && at_exit->process == ::getpid() &&
       at_exit->mpi() == mpi_state::not_started)
     at_exit->connection->finish();
@@ -116,19 +123,20 @@ pmi_manager::pmi_manager(unique_fd socket, std::uint32_t id, time_point deadline
     : connection_(std::make_unique<pmi_connection>(std::move(socket))), mpi_(mpi) {
   if (mpi_() == mpi_state::running) {
     throw error(
-        "the process manager hears one connection of a process at a time (PMI_PORT), and MPI "
+        "the process manager serves one connection of a process at a time (PMI_PORT), and MPI "
         "has it: make the job before MPI_Init, or give it MPI_COMM_WORLD");
   }
   ask("cmd=initack pmiid=" + std::to_string(id), "initack", deadline);
   std::optional<std::uint64_t> rank;
   std::optional<std::uint64_t> size;
-  // With others among them, as "debug".
+  // Besides the rank and the size, the process manager may send other settings, such as "debug".
+  // Skip these.
   for (int lines = 0; !rank || !size; ++lines) {
     const pmi_line line = connection_->receive(deadline);
     const auto new_rank = line.number("rank", 0, no_node - 1);
     const auto new_size = line.number("size", 1, no_node);
     if (line.word("cmd") != "set" || (line.word("rank") && !new_rank) ||
-        (line.word("size") && !new_size) || lines == most_settings) {
+        (line.word("size") && !new_size) || lines == max_settings) {
       throw error("the process manager should have said \"cmd=set size=…\" and \"cmd=set rank=…\", "
                   "with numbers, but said " +
                   pmi_connection::quoted(line.text()));
@@ -148,13 +156,13 @@ void pmi_manager::begin(time_point deadline) {
   }
   const mpi_state mpi = mpi_();
   require_before_end(mpi);
-  // Slurm does not answer a second one.
+  // If MPI has already sent "init", send no second "init", because Slurm does not reply to it.
   if (mpi != mpi_state::running)
     ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", deadline);
 
   const pmi_line limits = ask("cmd=get_maxes", "maxes", deadline);
-  const auto key_limit = limits.number("keylen_max", 1, most_limit);
-  const auto value_limit = limits.number("vallen_max", 1, most_limit);
+  const auto key_limit = limits.number("keylen_max", 1, max_limit);
+  const auto value_limit = limits.number("vallen_max", 1, max_limit);
   if (!key_limit || !value_limit) {
     throw error(
         "the process manager should have said \"cmd=maxes … keylen_max=… vallen_max=…\", with "
@@ -167,13 +175,13 @@ void pmi_manager::begin(time_point deadline) {
     throw error("the process manager should have said \"cmd=my_kvsname kvsname=…\", but said " +
                 pmi_connection::quoted(space.text()));
   }
-  // Both limits count a zero at the end.
-  const std::size_t key = key_text(size_ - 1, std::string(most_key_bytes, 'k'), most_pieces).size();
+  // Both limits of the process manager count a terminating zero, so that one byte less can be used.
+  const std::size_t key = key_text(size_ - 1, std::string(max_key_bytes, 'k'), max_pieces).size();
   const std::size_t around = put_line(std::string(key, 'k'), "").size() + 1;
-  const std::size_t room = line_limit > around ? line_limit - around : 0;
-  piece_bytes_ = std::min(static_cast<std::size_t>(*value_limit - 1), room);
-  if (*key_limit <= key || piece_bytes_ < least_piece_bytes) {
-    throw error("the process manager's limits leave no room for keys of " + std::to_string(key) +
+  const std::size_t left = line_limit > around ? line_limit - around : 0;
+  piece_bytes_ = std::min(static_cast<std::size_t>(*value_limit - 1), left);
+  if (*key_limit <= key || piece_bytes_ < min_piece_bytes) {
+    throw error("the process manager's limits leave no space for keys of " + std::to_string(key) +
                 " bytes with values: " + pmi_connection::quoted(limits.text()) + ", " +
                 pmi_connection::quoted(space.text()));
   }
@@ -195,8 +203,8 @@ pmi_connection& pmi_manager::connection() {
   return *connection_;
 }
 
-pmi_line pmi_manager::ask(const std::string& line, std::string_view answer, time_point deadline) {
-  pmi_line got = connection().ask(line, answer, deadline);
+pmi_line pmi_manager::ask(const std::string& line, std::string_view reply, time_point deadline) {
+  pmi_line got = connection().ask(line, reply, deadline);
   if (!got.is_success()) {
     throw error("the process manager refuses " + pmi_connection::quoted(line) + ": " +
                 pmi_connection::quoted(got.text()));
@@ -217,19 +225,20 @@ void pmi_manager::put(const std::string& key, const std::string& value) {
     throw error("the key " + pmi_connection::quoted(key) +
                 " should be letters, digits, '.', '_' "
                 "and '-', at most " +
-                std::to_string(most_key_bytes));
+                std::to_string(max_key_bytes));
   }
   if (!put_.insert(key).second) throw error("the key \"" + key + "\" has been put already");
   const std::string text = encoded(value);
   const std::size_t first = piece_bytes_ - count_bytes;
   const std::size_t pieces =
       1 + (text.size() > first ? (text.size() - first + piece_bytes_ - 1) / piece_bytes_ : 0);
-  if (pieces > most_pieces) {
+  if (pieces > max_pieces) {
     throw error("the value of \"" + key + "\" has " + std::to_string(value.size()) +
                 " bytes, more than can be exchanged by PMI");
   }
-  const time_point deadline = deadline_after(answer_time);
-  // The first one says how many there are, and is never empty: Hydra does not keep such.
+  const time_point deadline = deadline_after(reply_time);
+  // Put the number of pieces before the text of the first piece. This also prevents an empty first
+  // piece, because Hydra drops empty values.
   std::string piece = std::to_string(pieces) + "." + text.substr(0, first);
   for (std::size_t i = 0, at = first; i < pieces; ++i, at += piece_bytes_) {
     ask(put_line(key_text(rank_, key, i), piece), "put_result", deadline);
@@ -256,7 +265,7 @@ std::string pmi_manager::get(node_id from, const std::string& key, time_point de
       continue;
     }
     const std::size_t point = value->find('.');
-    const auto count = pmi_number(value->substr(0, point), 1, most_pieces);
+    const auto count = pmi_number(value->substr(0, point), 1, max_pieces);
     if (point == std::string_view::npos || !count) {
       throw malformed_message(
           "what process " + std::to_string(from) + " has put as \"" + key +
@@ -282,7 +291,9 @@ void pmi_manager::abort(int status, const std::string& why) noexcept {
   try {
     connection().tell("cmd=abort exitcode=" + std::to_string(status));
   } catch (const std::exception&) {
-    // It listens no more, or there is no memory; the end of this process will be noticed.
+    // Ignore the error. Either finalize() was called, so that the process manager accepts no
+    // requests any more, or memory has run out. In both cases the process manager notices the end
+    // of this process.
   }
 }
 

@@ -47,12 +47,13 @@ std::pair<unique_fd, unique_fd> make_pair(int type = SOCK_STREAM) {
   return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
-/// What a process manager answers instead: bytes, with the end of the line; none for silence.
+/// Returns the bytes to send in place of the usual reply, with the end of the line; empty for
+/// silence.
 using script = std::function<std::optional<std::string>(const std::string& line)>;
-/// Closes the connection, behind what stands before it.
+/// Closes the connection after the bytes before it.
 constexpr char hang_up = '\0';
 
-/// A process manager as Hydra is, at the other ends of sockets, on a thread of its own.
+/// A process manager like Hydra, at the other ends of sockets, on a thread of its own.
 class server {
  public:
   explicit server(std::vector<unique_fd> sockets, script instead = {})
@@ -63,7 +64,7 @@ class server {
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  /// What it has been sent, by all together. The clients have gone.
+  /// Returns all lines that the clients have sent. Call after the clients have gone.
   const std::vector<std::string>& end() {
     if (thread_.joinable()) thread_.join();
     return lines_;
@@ -94,12 +95,12 @@ class server {
       const std::string line = unread_[i].substr(0, end);
       unread_[i].erase(0, end + 1);
       lines_.push_back(line);
-      std::optional<std::string> answer;
-      if (instead_) answer = instead_(line);
-      if (!answer) answer = answer_to(i, line);
-      const bool hangs_up = answer->ends_with(hang_up);
-      if (hangs_up) answer->pop_back();
-      say(i, *answer);
+      std::optional<std::string> reply;
+      if (instead_) reply = instead_(line);
+      if (!reply) reply = reply_to(i, line);
+      const bool hangs_up = reply->ends_with(hang_up);
+      if (hangs_up) reply->pop_back();
+      say(i, *reply);
       if (hangs_up) return false;
     }
     return true;
@@ -109,7 +110,7 @@ class server {
     (void)::send(sockets_[i].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
-  std::string answer_to(std::size_t i, const std::string& text) {
+  std::string reply_to(std::size_t i, const std::string& text) {
     const pmi_line line(text);
     const auto command = line.word("cmd").value_or("");
     if (command == "initack")
@@ -143,10 +144,10 @@ class server {
   std::map<std::string, std::string> put_;
   std::size_t in_barrier_ = 0;
   std::vector<std::string> lines_;
-  std::thread thread_; ///< last: it uses the others
+  std::thread thread_; ///< last: it uses the other members
 };
 
-/// A process that is alone, and what it speaks to.
+/// A single process, and the process manager that it uses.
 class alone {
  public:
   explicit alone(script instead = {}, mpi_state (*mpi)() noexcept = no_mpi) : mpi_(mpi) {
@@ -165,7 +166,7 @@ class alone {
     manager_.reset();
     return server_->end();
   }
-  /// The text of what `f` throws.
+  /// Returns the text of the exception that `f` throws.
   template <class Error = error>
   std::string failure(const std::function<void(pmi_manager&)>& f) {
     try {
@@ -185,14 +186,14 @@ class alone {
   std::unique_ptr<pmi_manager> manager_;
 };
 
-/// Answers that to lines that begin so.
-script answer(const std::string& to, const std::string& bytes) {
+/// Replies `bytes` to lines that begin with `to`.
+script reply(const std::string& to, const std::string& bytes) {
   return [=](const std::string& line) {
     return line.starts_with(to) ? std::optional(bytes) : std::nullopt;
   };
 }
 
-/// Bytes of all values.
+/// Returns a value with all byte values.
 std::string value_of(std::size_t bytes, node_id rank) {
   std::string value;
   for (std::size_t i = 0; i < bytes; ++i)
@@ -202,7 +203,7 @@ std::string value_of(std::size_t bytes, node_id rank) {
 
 TEST(pmi, processes_read_what_others_have_put) {
   static constexpr node_id count = 4;
-  // Around the ends of pieces, and of three bytes.
+  // Around the limits of pieces, and of base64url's groups of three bytes.
   static constexpr std::array<std::size_t, 9> sizes{0, 1, 2, 3, 680, 681, 682, 683, 3000};
   std::vector<unique_fd> theirs;
   std::vector<unique_fd> ours;
@@ -230,12 +231,12 @@ TEST(pmi, processes_read_what_others_have_put) {
   }
   for (std::thread& one : processes)
     one.join();
-  // As Slurm takes them.
+  // Slurm takes no longer lines.
   for (const std::string& line : manager.end())
     EXPECT_LT(line.size(), 1024U);
 }
 
-TEST(pmi, says_the_lines_of_the_protocol) {
+TEST(pmi, sends_the_lines_of_the_protocol) {
   alone a;
   a.manager().put("a.key", "abc");
   a.manager().fence(soon());
@@ -250,7 +251,7 @@ TEST(pmi, says_the_lines_of_the_protocol) {
 }
 
 TEST(pmi, keeps_to_the_limits_of_the_process_manager) {
-  alone a(answer("cmd=get_maxes", "cmd=maxes kvsname_max=16 keylen_max=60 vallen_max=101\n"));
+  alone a(reply("cmd=get_maxes", "cmd=maxes kvsname_max=16 keylen_max=60 vallen_max=101\n"));
   const std::string value = value_of(1000, 0);
   a.manager().put("k", value);
   EXPECT_EQ(a.manager().get(0, "k", soon()), value);
@@ -266,7 +267,7 @@ TEST(pmi, aborts_with_a_status) {
   EXPECT_THAT(a.lines(), ::testing::Contains("cmd=abort exitcode=7"));
 }
 
-TEST(pmi, says_who_has_put_nothing) {
+TEST(pmi, names_the_process_that_has_put_nothing) {
   alone a;
   try {
     (void)a.manager().get(5, "card", soon());
@@ -278,7 +279,7 @@ TEST(pmi, says_who_has_put_nothing) {
   }
 }
 
-TEST(pmi, refuses_keys_and_values_that_do_not_go) {
+TEST(pmi, refuses_malformed_keys_and_large_values) {
   alone a;
   const auto put = [](const std::string& key, std::size_t bytes) {
     return [=](pmi_manager& m) { m.put(key, std::string(bytes, 'x')); };
@@ -292,7 +293,7 @@ TEST(pmi, refuses_keys_and_values_that_do_not_go) {
   EXPECT_THAT(a.failure(put("large", 10'000'000)), HasSubstr("10000000 bytes"));
 }
 
-TEST(pmi, takes_answers_in_pieces_and_settings_between_them) {
+TEST(pmi, takes_replies_in_pieces_and_settings_between_them) {
   auto [ours, theirs] = make_pair();
   std::thread manager([&theirs = theirs] {
     std::array<char, 200> piece;
@@ -316,33 +317,33 @@ std::string repeated(const std::string& text, int times) {
 }
 
 struct malformed {
-  const char* to;    ///< the beginning of a line
-  std::string bytes; ///< the answer
-  const char* text;  ///< of the error
+  const char* to;    ///< beginning of a request
+  std::string bytes; ///< malformed reply to it
+  const char* text;  ///< part of the error's text
 };
 
-TEST(pmi, answers_that_make_no_sense_are_errors) {
+TEST(pmi, malformed_replies_are_errors) {
   const std::string end(1, hang_up);
   const std::vector<malformed> all{
       {"cmd=init", "cmd=response_to_init rc=-1\n", "refuses \"cmd=init "},
-      {"cmd=init", "cmd=maxes\n", "should have answered \"cmd=response_to_init …\", but answered"},
-      {"cmd=init", "\n", "but answered \"\""},
-      {"cmd=init", "a cmd=response_to_init\n", "but answered \"a cmd="},
-      {"cmd=init", std::string("cmd=\x01\xff\n"), "but answered \"cmd=??\""},
+      {"cmd=init", "cmd=maxes\n", "should have replied \"cmd=response_to_init …\", but replied"},
+      {"cmd=init", "\n", "but replied \"\""},
+      {"cmd=init", "a cmd=response_to_init\n", "but replied \"a cmd="},
+      {"cmd=init", std::string("cmd=\x01\xff\n"), "but replied \"cmd=??\""},
       {"cmd=init", end, "has closed the connection"},
       {"cmd=init", "cmd=respon" + end, "in the middle of a line, \"cmd=respon\""},
-      {"cmd=init", repeated("cmd=set debug=0\n", 100), "but answered \"cmd=set debug=0\""},
+      {"cmd=init", repeated("cmd=set debug=0\n", 100), "but replied \"cmd=set debug=0\""},
       {"cmd=init", std::string(70'000, 'x'), "a line of more than 65536 bytes: \"xxx"},
       {"cmd=get_maxes", "cmd=maxes\n", "should have said \"cmd=maxes …"},
       {"cmd=get_maxes", "cmd=maxes keylen_max=64 vallen_max=-1\n",
        "with numbers, but said \"cmd=maxes keylen"},
       {"cmd=get_maxes", "cmd=maxes keylen_max=64 vallen_max=99999999999999999999\n",
        "with numbers, but said"},
-      {"cmd=get_maxes", "cmd=maxes keylen_max=20 vallen_max=1024\n", "leave no room"},
-      {"cmd=get_maxes", "cmd=maxes keylen_max=64 vallen_max=1\n", "leave no room"},
+      {"cmd=get_maxes", "cmd=maxes keylen_max=20 vallen_max=1024\n", "leave no space"},
+      {"cmd=get_maxes", "cmd=maxes keylen_max=64 vallen_max=1\n", "leave no space"},
       {"cmd=get_my_kvsname", "cmd=my_kvsname\n", "should have said \"cmd=my_kvsname kvsname=…\""},
       {"cmd=get_my_kvsname", "cmd=my_kvsname kvsname=" + std::string(2000, 'k') + "\n",
-       "leave no room"},
+       "leave no space"},
       {"cmd=put", "cmd=put_result rc=1\n", "refuses \"cmd=put "},
       {"cmd=barrier_in", "cmd=barrier_out rc=-1\n", "refuses \"cmd=barrier_in\""},
       {"cmd=get ", "cmd=get_result rc=0\n", "has put nothing"},
@@ -357,7 +358,7 @@ TEST(pmi, answers_that_make_no_sense_are_errors) {
       {"cmd=get ", "cmd=get_result rc=0 value=1.YWL\n", "is not base64url"},
   };
   for (const malformed& one : all) {
-    alone a(answer(one.to, one.bytes));
+    alone a(reply(one.to, one.bytes));
     EXPECT_THAT(a.failure([](pmi_manager& m) {
       m.put("k", "abc");
       m.fence(soon());
@@ -368,21 +369,21 @@ TEST(pmi, answers_that_make_no_sense_are_errors) {
   }
 }
 
-TEST(pmi, an_answer_that_does_not_come_is_a_timeout_and_the_last_one) {
-  alone a(answer("cmd=barrier_in", ""));
+TEST(pmi, requests_fail_after_a_missing_reply) {
+  alone a(reply("cmd=barrier_in", ""));
   (void)a.manager();
   const time_point deadline = clock::now() + std::chrono::milliseconds(20);
   EXPECT_THAT(a.failure<timeout>([=](pmi_manager& m) { m.fence(deadline); }),
-              HasSubstr("did not answer \"cmd=barrier_in\" in time"));
+              HasSubstr("did not reply to \"cmd=barrier_in\" in time"));
   EXPECT_GE(clock::now(), deadline);
-  // What came now could be the answer to the fence.
+  // A later reply could be the reply to the fence.
   EXPECT_THAT(a.failure([](pmi_manager& m) { (void)m.get(0, "k", soon()); }),
-              HasSubstr("cannot be asked any more: earlier, the process manager did not answer"));
+              HasSubstr("cannot be asked any more: earlier, the process manager did not reply to"));
   EXPECT_EQ(a.lines().back(), "cmd=finalize");
 }
 
-TEST(pmi, says_for_what_it_waits_for_long) {
-  alone a(answer("cmd=barrier_in", ""));
+TEST(pmi, warns_of_long_waits) {
+  alone a(reply("cmd=barrier_in", ""));
   (void)a.manager();
   ::testing::internal::CaptureStderr();
   (void)a.failure<timeout>(
@@ -391,7 +392,7 @@ TEST(pmi, says_for_what_it_waits_for_long) {
               HasSubstr("waiting for the process manager, which was sent \"cmd=barrier_in\""));
 }
 
-TEST(pmi, listens_no_more_after_the_end) {
+TEST(pmi, refuses_requests_after_the_end) {
   alone a;
   a.manager().finalize();
   EXPECT_THAT(a.failure([](pmi_manager& m) { m.fence(soon()); }), HasSubstr("listens no more"));
@@ -400,8 +401,8 @@ TEST(pmi, listens_no_more_after_the_end) {
   EXPECT_EQ(a.lines().back(), "cmd=finalize");
 }
 
-TEST(pmi, ends_where_the_process_manager_has_gone) {
-  alone a(answer("cmd=barrier_in", std::string(1, hang_up)));
+TEST(pmi, ends_after_a_closed_connection) {
+  alone a(reply("cmd=barrier_in", std::string(1, hang_up)));
   EXPECT_THAT(a.failure([](pmi_manager& m) { m.fence(soon()); }), HasSubstr("closed"));
   a.manager().abort(1, "a test");
   a.manager().finalize();
@@ -427,19 +428,20 @@ TEST(pmi, needs_a_stream) {
 
 // ---- beside MPI ---------------------------------------------------------------------------------
 
-TEST(pmi, leaves_first_and_last_words_to_mpi_where_it_runs) {
+TEST(pmi, leaves_init_and_finalize_to_a_running_mpi) {
   alone a({}, running_mpi);
   a.manager().fence(soon());
   a.manager().finalize();
   EXPECT_THAT(a.lines(), ElementsAre("cmd=get_maxes", "cmd=get_my_kvsname", "cmd=barrier_in"));
 }
 
-TEST(pmi, has_nobody_to_speak_to_after_mpi) {
+TEST(pmi, cannot_be_made_after_mpi_finalize) {
   alone a({}, ended_mpi);
   EXPECT_THAT(a.failure([](pmi_manager&) {}), HasSubstr("MPI_Finalize has told"));
 }
 
-/// What a process says between the end of its job and its own, where MPI is in that state.
+/// Returns the lines that a process sends between the end of its job and its own end, with MPI in
+/// that state.
 template <mpi_state (*AtExit)() noexcept>
 std::vector<std::string> lines_of_a_process() {
   auto [ours, theirs] = make_pair();
@@ -462,13 +464,13 @@ std::vector<std::string> lines_of_a_process() {
   return manager.end();
 }
 
-TEST(pmi, waits_until_exit_where_mpi_may_come) {
+TEST(pmi, finalizes_at_exit_if_mpi_may_follow) {
   EXPECT_THAT(lines_of_a_process<coming_mpi>(),
               ElementsAre(StartsWith("cmd=init "), "cmd=get_maxes", "cmd=get_my_kvsname",
                           "behind finalize()", "cmd=finalize"));
 }
 
-TEST(pmi, says_nothing_at_exit_where_mpi_has_come) {
+TEST(pmi, sends_no_finalize_at_exit_after_mpi) {
   EXPECT_EQ(lines_of_a_process<ended_mpi>().back(), "behind finalize()");
 }
 
@@ -513,7 +515,7 @@ TEST_F(pmi_environment, names_a_descriptor_that_stays) {
   EXPECT_EQ(found->size(), 3U);
   EXPECT_EQ(found->name(), "PMI 1.1");
   found->finalize();
-  // For an MPI library in this program, and for no other program.
+  // Open for an MPI library in this program, but not in other programs.
   EXPECT_EQ(::fcntl(ours.get(), F_GETFD), FD_CLOEXEC);
   ours.reset();
 }
@@ -581,19 +583,19 @@ TEST_F(pmi_environment, names_a_port) {
                                          "cmd=get_maxes", "cmd=get_my_kvsname", "cmd=finalize"));
 }
 
-TEST_F(pmi_environment, names_a_port_that_does_not_say_who_this_is) {
-  for (const std::string& answers : {
+TEST_F(pmi_environment, names_a_port_that_sends_no_valid_rank) {
+  for (const std::string& replies : {
            std::string("cmd=set size=2\ncmd=set rank=x\n"),
            std::string("cmd=set size=0\ncmd=set rank=0\n"),
            std::string("cmd=maxes size=2 rank=0\n"),
            repeated("cmd=set size=2\n", 100),
        }) {
-    port manager(answer("cmd=initack", "cmd=initack\n" + answers));
+    port manager(reply("cmd=initack", "cmd=initack\n" + replies));
     set("PMI_PORT", manager.name());
     set("PMI_ID", "0");
-    EXPECT_THAT(failure(), HasSubstr("should have said \"cmd=set size=…\"")) << answers;
+    EXPECT_THAT(failure(), HasSubstr("should have said \"cmd=set size=…\"")) << replies;
   }
-  port manager(answer("cmd=initack", "cmd=initack\ncmd=set size=2\ncmd=set rank=2\n"));
+  port manager(reply("cmd=initack", "cmd=initack\ncmd=set size=2\ncmd=set rank=2\n"));
   set("PMI_PORT", manager.name());
   EXPECT_THAT(failure(), HasSubstr("process 2 of 2"));
 }

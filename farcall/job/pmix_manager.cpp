@@ -13,7 +13,7 @@
 namespace farcall {
 namespace {
 
-/// The same in all versions of PMIx since 2.
+/// File name of the PMIx library, the same in all versions since 2.
 constexpr const char* library_name = "libpmix.so.2";
 
 /// The functions of libpmix.
@@ -29,7 +29,7 @@ struct pmix_library {
   decltype(&PMIx_Abort) abort = nullptr;
   decltype(&PMIx_Register_event_handler) on_event = nullptr;
 
-  /// Stays loaded: threads of its own run in it.
+  /// Loads the library. It is never unloaded, because threads of the library run in its code.
   static pmix_library load() {
     void* const file = ::dlopen(library_name, RTLD_NOW | RTLD_GLOBAL);
     if (file == nullptr) {
@@ -63,8 +63,8 @@ struct pmix_library {
   }
 };
 
-/// What an operation of PMIx's brings, on a thread of its library, also when nobody waits for it
-/// any more.
+/// Result of a PMIx operation. A thread of the PMIx library stores the result, perhaps after the
+/// caller has stopped waiting for it.
 class outcome {
  public:
   struct result {
@@ -81,7 +81,7 @@ class outcome {
     }
     there_.notify_all();
   }
-  /// Throws timeout.
+  /// Waits until the result is set. Throws timeout.
   result wait(const char* what, time_point deadline) {
     std::unique_lock guard(mutex_);
     const auto is_there = [this] { return is_there_; };
@@ -100,16 +100,17 @@ class outcome {
   result result_;
 };
 
-/// Hands an outcome to PMIx, which gives it back once.
+/// A reference by which PMIx keeps an outcome alive. PMIx gets it when an operation begins, and
+/// passes it back once, when the operation ends.
 using held = std::shared_ptr<outcome>;
 void* hold(const held& of) { return new held(of); }
-held let_go(void* holding) {
+held reclaim(void* holding) {
   const std::unique_ptr<held> owned(static_cast<held*>(holding));
   return *owned;
 }
 
 extern "C" void farcall_pmix_done(pmix_status_t status, void* holding) {
-  let_go(holding)->set({status, {}, 0});
+  reclaim(holding)->set({status, {}, 0});
 }
 
 extern "C" void farcall_pmix_got(pmix_status_t status, pmix_value_t* value, void* holding) {
@@ -127,17 +128,20 @@ extern "C" void farcall_pmix_got(pmix_status_t status, pmix_value_t* value, void
       r.status = PMIX_ERR_TYPE_MISMATCH;
     }
   }
-  let_go(holding)->set(std::move(r));
+  reclaim(holding)->set(std::move(r));
 }
 
-/// Handlers of events have no data of their own, and a process has one process manager.
+/// State of the event handler, which the PMIx library calls when a process is lost. The state is
+/// global, because PMIx passes no pointer from the caller on to event handlers. One state is
+/// enough, because a process has one process manager.
 struct loss_handler {
   std::mutex mutex;
   std::string nspace;
   std::function<void(node_id, const std::string&)> lost;
 };
 loss_handler& losses() {
-  // Never destroyed: PMIx's thread may use it until the process ends.
+  // The object is never destroyed, because the thread of the PMIx library may use it until the
+  // process ends.
   static auto* const all = new loss_handler;
   return *all;
 }
@@ -196,7 +200,8 @@ class pmix_manager final : public process_manager {
   ~pmix_manager() override { finalize(); }
 
   std::string name() const override {
-    // "OpenPMIx 4.2.2 (PMIx Standard: 4.1, …": what stands before the bracket.
+    // The text has the form "OpenPMIx 4.2.2 (PMIx Standard: 4.1, …". Take the part before the
+    // bracket.
     const std::string text = pmix_.version();
     const std::string name = text.substr(0, text.find_first_of(",("));
     return name.substr(0, name.find_last_not_of(' ') + 1);
@@ -208,7 +213,7 @@ class pmix_manager final : public process_manager {
     pmix_value_t v;
     std::memset(&v, 0, sizeof v);
     v.type = PMIX_BYTE_OBJECT;
-    // Copied by the call.
+    // PMIx copies it.
     v.data.bo.bytes = const_cast<char*>(value.data());
     v.data.bo.size = value.size();
     require(pmix_.put(PMIX_GLOBAL, key.c_str(), &v), "telling PMIx something");
@@ -239,7 +244,8 @@ class pmix_manager final : public process_manager {
     pmix_status_t ends[] = {PMIX_ERR_PROC_ABORTED,       PMIX_ERR_PROC_ABORTED_BY_SIG,
                             PMIX_ERR_PROC_TERM_WO_SYNC,  PMIX_ERR_EXIT_NONZERO_TERM,
                             PMIX_ERR_PROC_KILLED_BY_CMD, PMIX_ERR_PROC_REQUESTED_ABORT};
-    // Where it is refused, the ends of connections tell the same, later.
+    // If PMIx refuses the event handler, the loss of a process is noticed later, when its
+    // connections end.
     if (!has_handler_) {
       pmix_.on_event(ends, std::size(ends), nullptr, 0, &farcall_pmix_event, nullptr, nullptr);
     }
@@ -270,10 +276,12 @@ class pmix_manager final : public process_manager {
                      : ""));
   }
 
-  /// False for one that has ended already; `holding` is given back where nobody else does.
+  /// Returns true if the operation has begun, so that PMIx will pass `holding` back. Returns false
+  /// if it has already ended with success. Throws error if it has failed. In the last two cases
+  /// frees `holding`.
   [[nodiscard]] bool has_begun(pmix_status_t begun, void* holding) const {
     if (begun == PMIX_SUCCESS) return true;
-    (void)let_go(holding);
+    (void)reclaim(holding);
     if (begun == PMIX_OPERATION_SUCCEEDED) return false;
     require(begun, "an operation of PMIx");
     return false;

@@ -6,13 +6,15 @@
 
 namespace farcall {
 
-/// False when farcall was built without the headers of PMIx; then make_pmix_manager() throws.
+/// Returns false if the library was built without PMIx's headers, so that PMIx cannot be used; the
+/// function that connects then throws.
 [[nodiscard]] bool pmix_is_built_in() noexcept;
 
-/// The process manager by PMIx (mpirun of Open MPI, prterun, srun --mpi=pmix), which names the
-/// process in its environment. Its library, libpmix, is loaded now, so that programs which nobody
-/// starts that way do without. Events come on a thread of that library. An MPI in the same program
-/// uses the same library, and PMIx counts its users. Throws error that says what is missing.
+/// Connects by PMIx to the process manager that the environment names (mpirun of Open MPI, prterun,
+/// srun --mpi=pmix). Loads the PMIx library, libpmix, only at this call, so that programs started
+/// otherwise do not need it. A thread of that library reports events. An MPI library in the same
+/// program shares the PMIx library, which counts its users. Throws error with a text that says what
+/// is missing.
 [[nodiscard]] std::unique_ptr<process_manager> make_pmix_manager();
 
 } // namespace farcall

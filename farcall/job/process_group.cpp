@@ -20,18 +20,20 @@
 namespace farcall {
 namespace {
 
-/// The key that the host's bytes have with the process manager.
+/// Key under which the host publishes its bytes to the other processes.
 constexpr const char* key_of_host = "farcall.host";
 
-/// The process manager that has started this process, once it was asked.
+/// Connection to the process manager that has started this process.
 struct launched {
-  pid_t process = 0; ///< that was started: not a child that it has forked
+  /// Process id of the process that has made the connection. say_end() does nothing in its forked
+  /// children, which have other ids.
+  pid_t process = 0;
   std::unique_ptr<process_manager> manager;
 };
 
 std::mutex mutex;
 bool is_taken = false;
-/// Never destroyed: what ends at exit() may still use it.
+/// The object is never destroyed, because destructors and handlers that run in exit() may use it.
 launched* here = nullptr;
 
 std::string broadcast(process_manager& by, const std::string& of_host, time_point deadline) {
@@ -41,7 +43,7 @@ std::string broadcast(process_manager& by, const std::string& of_host, time_poin
 }
 
 void say_end() noexcept {
-  // A child of a fork is nobody that the process manager knows.
+  // Do nothing in a forked child, because the process manager does not know the child.
   if (here->process == ::getpid()) here->manager->finalize();
 }
 
@@ -51,7 +53,8 @@ process_manager_kind kind_of(std::string_view which) noexcept {
   return which == "none" ? process_manager_kind::none : launched_by();
 }
 
-/// A number in a variable, or nothing.
+/// Returns the number that the environment variable contains. Returns an empty optional if the
+/// variable is not set, or is no number.
 std::optional<std::uint32_t> number_in(const char* variable) noexcept {
   const char* const text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
@@ -62,23 +65,29 @@ std::optional<std::uint32_t> number_in(const char* variable) noexcept {
   return number;
 }
 
-/// Programs that this one starts inherit what names it to its process manager, and are not the
-/// process that this knows. Jobs are made early in main(), before other threads read it.
+/// Records that this process has taken its group, and turns the use of process managers off in the
+/// environment. Programs that this process starts inherit the variables of its process manager, and
+/// must not connect to it. Changing the environment is safe because jobs are made early in main(),
+/// before other threads read it.
 void take() {
   is_taken = true;
   ::setenv(settings::variable_of(settings::row("process-manager")).c_str(), "none", 1);
 }
 
-/// The launcher's number of processes, the nearest launcher first: mpiexec may itself have been
-/// started by srun, for each machine. SLURM_NTASKS and SLURM_PROCID are no sign: a batch script,
-/// which runs once, has them, too.
+/// Environment variables in which launchers tell a process how many processes they have started. If
+/// several launchers are nested, for instance if srun has started an mpiexec on each machine, the
+/// variables of the inner launcher come first. SLURM_NTASKS and SLURM_PROCID are left out, because
+/// they are also set in a batch script, which runs only once.
 constexpr const char* size_variables[] = {"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",
                                           "SLURM_STEP_NUM_TASKS"};
 
-/// Variable of launchers that tell each process only its number.
+/// Environment variable in which some launchers tell a process its number, but not how many
+/// processes there are.
 constexpr const char* rank_variable = "PMIX_RANK";
 
-/// Reads how many processes a launcher has started, also if there is one only.
+/// Returns what the environment says about the launcher of this process, even if the launcher has
+/// started only this one. Returns an empty optional if there is no launcher, or if this process is
+/// the first one of an unknown number.
 std::optional<launched_processes> launched_by_variables() {
   for (const char* name : size_variables) {
     if (const auto value = environment(name))
@@ -160,7 +169,8 @@ bool refuse_launched_together(std::string_view which,
   if (others && others->count == "1") return false;
   if (const auto group = take_launched_group(which); group && group->size > 1) {
     if (group->rank == host_id) tell({group->name, std::to_string(group->size)});
-    // The launcher ends all of them when one has failed, and the line is process 0's.
+    // Wait until process 0 has written its line to the log. If this process failed before that, the
+    // launcher would end all processes, including process 0.
     constexpr std::chrono::seconds enough{10};
     (void)group->broadcast("", deadline_after(enough));
     return true;

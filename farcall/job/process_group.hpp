@@ -12,68 +12,78 @@
 
 namespace farcall {
 
-/// The processes of a job that something else than its host has started, as one of them sees them:
-/// those of mpirun, or of an MPI communicator. Process 0 becomes the host. The functions are called
-/// by one thread at a time.
+/// The group of processes that a launcher such as mpirun, or MPI, has started for one job, from the
+/// view of one of them. Process 0 becomes the host. Only one thread at a time may call the
+/// functions.
 struct process_group {
-  std::string name;       ///< of what has started them, for people
-  node_id rank = host_id; ///< of this process
-  std::uint32_t size = 1; ///< processes, this one included
+  std::string name;       ///< name of the launcher or communicator, for error messages
+  node_id rank = host_id; ///< this process's number
+  std::uint32_t size = 1; ///< number of processes, including this one
 
-  /// MPI's communicator of the same processes, as MPI_Comm_c2f gives it, until the job is made:
-  /// messages may go over a duplicate of it, which is freed with it. Empty for MPI_COMM_WORLD, and
-  /// if MPI has not started the processes.
+  /// The MPI communicator of these processes, as MPI_Comm_c2f() returns it; empty for
+  /// MPI_COMM_WORLD, and if MPI has not started the processes. The caller must keep the
+  /// communicator until the job is made. The job may use a duplicate, which is freed together with
+  /// this communicator.
   std::optional<std::int32_t> communicator{};
 
-  /// Gives each the bytes that process 0 calls it with, some kilobytes; the others' are ignored.
-  /// All call it, once. Waits until all have. Throws timeout, and error. As MPI_Bcast.
+  /// Sends bytes, at most some kilobytes, from process 0 to all processes, and returns them on
+  /// each. Only the argument of process 0 is used. Like MPI_Bcast(), all processes must call it,
+  /// once, and it waits until all have called it. Throws timeout, and error.
   std::function<std::string(const std::string& of_host, time_point deadline)> broadcast;
 
-  /// Has `lost` called, from another thread, when one of them has ended without leaving the job.
-  /// Null: connections alone tell.
+  /// Registers the function `lost`, which is called on another thread when a process ends without
+  /// leaving the job. If this member is null, such an end is noticed only when connections to the
+  /// process end.
   std::function<void(std::function<void(node_id rank, const std::string& how)> lost)> on_lost;
 };
 
-/// What its transports learn of it.
+/// Returns the part of the group's data that transports need.
 [[nodiscard]] inline group_place place_in(const process_group& group) noexcept {
   return {group.rank, group.size, group.communicator};
 }
 
-/// Takes the processes that a process manager (PMIx, PMI) has started together, this one included,
-/// at the first call: they make one job. Empty if no process manager has started this process, or
-/// `which` is "none"; "auto" finds out, "pmix" and "pmi" insist. The process manager stays in use
-/// until exit(), and is told there that the process ends in order. Throws error if no connection to
-/// the process manager can be made.
+/// If a process manager (PMIx, PMI) has started this process and others together, returns the group
+/// of these processes, so that they make one job. `which` says how to find the process manager:
+/// "auto" detects it, "pmix" and "pmi" require it, and "none" finds none. Returns an empty optional
+/// if there is none, and on each call after the first one that has returned the group. The process
+/// manager stays in use until exit(), which tells it that this process has ended in order. Throws
+/// error if no connection to the process manager can be made.
 [[nodiscard]] std::optional<process_group> take_launched_group(std::string_view which);
 
-/// The processes find each other in another way: there is no launched group any more, here and in
-/// programs that this one starts. Never fails.
+/// Makes take_launched_group() return an empty optional from now on, both in this process and in
+/// programs that it starts. Meant for processes that find each other in another way. Never fails.
 void renounce_launched_group();
 
-/// Tells the process manager, if one was asked, that this process ends in order: for a process that
-/// ends by _exit().
+/// Tells the process manager, if there is one, that this process ends in order. Call it in a
+/// process that ends by _exit(), because only exit() tells this by itself.
 void leave_launched_group() noexcept;
 
-/// Whether a process manager has started this process that take_launched_group() would ask, alone
-/// or with others. Asks nobody.
+/// Returns true if a process manager that take_launched_group() would use has started this process,
+/// alone or together with others. Only reads the environment.
 [[nodiscard]] bool is_launched(std::string_view which) noexcept;
 
-/// Whether take_launched_group() would give one in which this process is not the host. Asks nobody.
+/// Returns true if take_launched_group() would return a group whose host is another process. Only
+/// reads the environment.
 [[nodiscard]] bool is_launched_target(std::string_view which) noexcept;
 
-/// Processes that a launcher has started together.
+/// A launcher, and the number of processes that it has started together.
 struct launched_processes {
-  std::string by;    ///< for people: the launcher, or its variable and the value: "PMI_SIZE=3"
-  std::string count; ///< "3"; "N" if it is not known
+  /// Name of the launcher, or an environment variable of it with its value ("PMI_SIZE=3"). For
+  /// error messages.
+  std::string by;
+  std::string count; ///< number of processes as text, such as "3"; "N" if it is unknown
 };
 
-/// Reads the variables of launchers such as mpiexec and srun, also of launchers that farcall cannot
-/// ask. Empty if the variables name no further process. Throws std::bad_alloc.
+/// Returns the launcher of this process according to environment variables, as mpiexec and srun set
+/// them. Also finds launchers whose protocol farcall does not know. Returns an empty optional if
+/// the launcher has started no other process. Throws std::bad_alloc.
 [[nodiscard]] std::optional<launched_processes> launched_together();
 
-/// True if a launcher has started this process with others: for a program that starts all others
-/// by itself, and so refuses this. Calls `tell` before, once for all if the launcher can be asked,
-/// else in each process. Does what take_launched_group() does, and throws the same.
+/// Returns true if a launcher has started this process together with others. For programs that
+/// start all other processes themselves, and so must refuse such a start. Before it returns true,
+/// calls `tell`, which should report the mistake. If farcall can connect to the launcher's process
+/// manager, only one of the processes calls `tell`, otherwise each does. Has the effects of
+/// take_launched_group(). Throws error.
 [[nodiscard]] bool
 refuse_launched_together(std::string_view which,
                          const std::function<void(const launched_processes&)>& tell);

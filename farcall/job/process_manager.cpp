@@ -9,8 +9,8 @@
 namespace farcall {
 namespace {
 
-/// For a process manager to answer at all.
-constexpr std::chrono::seconds time_to_answer{60};
+/// Time within which a process manager must reply to the first requests, which connect to it.
+constexpr std::chrono::seconds time_to_reply{60};
 
 bool is_set(const char* variable) noexcept { return std::getenv(variable) != nullptr; }
 
@@ -27,7 +27,7 @@ std::unique_ptr<process_manager> find_process_manager(process_manager_kind which
   case process_manager_kind::pmix:
     return make_pmix_manager();
   case process_manager_kind::pmi:
-    return pmi_manager::find(clock::now() + time_to_answer);
+    return pmi_manager::find(clock::now() + time_to_reply);
   case process_manager_kind::none:
     break;
   }

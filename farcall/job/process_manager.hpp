@@ -10,50 +10,56 @@
 
 namespace farcall {
 
-/// What has started the processes of a job where the host has not: mpirun, prterun, srun, mpiexec.
-/// It numbers them, and lets them exchange a few bytes before they know each other. As PMIx and PMI
-/// have it. Not for several threads at once.
+/// Connection to the launcher that has started the processes of the job in the host's place, for
+/// example mpirun, prterun, srun or mpiexec. As in PMIx and PMI, the launcher gives each process a
+/// number, and lets the processes exchange a few bytes before they have connections to each other.
+/// One thread at a time may use it.
 class process_manager {
  public:
   process_manager() = default;
   process_manager(const process_manager&) = delete;
   process_manager& operator=(const process_manager&) = delete;
-  /// Says that this process ends in order, unless finalize() has.
+  /// Reports that this process ends in order, unless finalize() was called.
   virtual ~process_manager() = default;
 
-  /// For people: "PMIx 4.2", "PMI 1.1".
+  /// Returns the name and version of the protocol for messages, for example "PMIx 4.2" or "PMI
+  /// 1.1".
   [[nodiscard]] virtual std::string name() const = 0;
-  /// This process's number, below size().
+  /// Returns the number of this process, which is below size().
   [[nodiscard]] virtual node_id rank() const noexcept = 0;
-  /// Processes that were started together.
+  /// Returns how many processes were started together.
   [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
 
-  /// Lets the others read `value` (any bytes, some kilobytes) once all have passed a fence. A key
-  /// is put once. Throws error.
+  /// Publishes `value` (any bytes, at most some kilobytes) to the other processes under `key`. They
+  /// can get the value after a fence. Each key may be put only once. Throws error.
   virtual void put(const std::string& key, const std::string& value) = 0;
-  /// Waits until all processes have called it. Throws timeout, and error.
+  /// Waits until all processes have called fence(). Throws timeout, and error.
   virtual void fence(time_point deadline) = 0;
-  /// What that process has put. Throws timeout, and error where it has put nothing.
+  /// Returns the value that the process `from` has put under `key`. Throws timeout, and error if
+  /// that process has put no such key.
   [[nodiscard]] virtual std::string get(node_id from, const std::string& key,
                                         time_point deadline) = 0;
 
-  /// Has `lost` called, on a thread of the process manager's, when another process has ended
-  /// without saying so in order, where it tells such things. Once.
+  /// Registers the function `lost`, which is called when another process ends without reporting an
+  /// orderly end. A thread of the process manager's library calls it. Has no effect with process
+  /// managers that do not report such ends. Call it once.
   virtual void on_lost(std::function<void(node_id rank, const std::string& how)> lost) = 0;
 
-  /// Ends all processes, this one included, with that exit status where it can. Does not wait.
+  /// Ends all processes, this one included. If the process manager allows it, their job exits with
+  /// `status`. Does not wait for the ends.
   virtual void abort(int status, const std::string& why) noexcept = 0;
 
-  /// Says that this process ends in order. Any number of times.
+  /// Reports that this process ends in order. Further calls have no effect.
   virtual void finalize() noexcept = 0;
 };
 
 enum class process_manager_kind : std::uint8_t { none, pmix, pmi };
 
-/// Which one has started this process, as its environment says.
+/// Returns which kind of process manager has started this process, according to environment
+/// variables.
 [[nodiscard]] process_manager_kind launched_by() noexcept;
 
-/// That process manager; null for none. Throws error where it cannot be spoken to.
+/// Connects to the process manager. Returns null for `none`. Throws error if the connection fails.
 [[nodiscard]] std::unique_ptr<process_manager> find_process_manager(process_manager_kind which);
 
 } // namespace farcall

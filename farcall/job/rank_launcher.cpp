@@ -22,10 +22,11 @@
 namespace farcall {
 namespace {
 
-/// Begins what the host tells, so that something else is not taken for it.
+/// Number at the beginning of the message in which the host sends the names of its ports. A process
+/// that receives other bytes by mistake detects this by the number.
 constexpr std::uint64_t ports_magic = 0x7374726f706c6c61;
-constexpr std::uint32_t most_ports = 16;
-/// For all addresses of the host together.
+constexpr std::uint32_t max_ports = 16;
+/// Time in which a process may try to connect to the addresses of the host, all addresses together.
 constexpr std::chrono::seconds connecting_time{30};
 
 std::string encode(const std::vector<rank_launcher::open_port>& ports) {
@@ -58,7 +59,7 @@ std::vector<port_name> decode(const std::string& told) {
                 "; build both with the same farcall");
   }
   const auto count = r.number<std::uint32_t>();
-  if (count > most_ports) throw malformed_message("the host tells of too many ports");
+  if (count > max_ports) throw malformed_message("the host tells of too many ports");
   std::vector<port_name> ports;
   for (std::uint32_t i = 0; i < count; ++i) {
     port_name p;
@@ -73,10 +74,11 @@ std::vector<port_name> decode(const std::string& told) {
 
 } // namespace
 
-/// What the group tells of processes that have ended, from a thread of its own, also once there is
-/// no launcher any more.
+/// Processes of the group that were lost, according to the launcher or MPI. A thread of the group
+/// calls lose() for each, perhaps after the rank_launcher was destroyed.
 struct rank_launcher::losses {
-  /// The socket's end is what the host notices.
+  /// Stores a duplicate of the socket to a process. If the process is lost, lose() shuts the
+  /// connection down by this duplicate, so that the host notices the loss.
   void watch(node_id rank, int socket) {
     const std::lock_guard guard(mutex_);
     entry& e = all_[rank];
@@ -95,7 +97,7 @@ struct rank_launcher::losses {
     e.how = how;
     if (e.socket) ::shutdown(e.socket.get(), SHUT_RDWR);
   }
-  /// Empty: it is not lost, as far as is known.
+  /// Returns how the process was lost. Returns an empty text if no loss is known.
   [[nodiscard]] std::string how(node_id rank) {
     const std::lock_guard guard(mutex_);
     return all_[rank].how;
@@ -108,10 +110,10 @@ struct rank_launcher::losses {
   };
 
   std::mutex mutex_;
-  std::map<node_id, entry> all_; ///< by rank
+  std::map<node_id, entry> all_; ///< processes by rank
 };
 
-/// Its end is that of its socket.
+/// A process of the group, as a target. When its socket is closed, the process counts as ended.
 class rank_process final : public target_process {
  public:
   rank_process(arrival come, std::string started_by, std::shared_ptr<rank_launcher::losses> losses)
@@ -128,12 +130,13 @@ class rank_process final : public target_process {
 
   bool is_near() const noexcept override { return is_near_; }
 
-  std::string end_text(const std::string& last_words) override {
-    // What the group tells comes another way, and may not be here yet: nobody waits for it, since
-    // many may end at once.
+  std::string end_text(const std::string& exit_reason) override {
+    // Use the group's report of the loss if it has already arrived. Do not wait for the report,
+    // because it comes through another connection than the end of the socket, and many processes
+    // may end at once.
     const std::string how = losses_ ? losses_->how(rank_) : "";
     return " (" + name_ + ") " + (how.empty() ? "closed its control socket" : how) +
-           (last_words.empty() ? "" : ": " + last_words);
+           (exit_reason.empty() ? "" : ": " + exit_reason);
   }
 
   std::string silence_text(const char* what) override {
@@ -141,7 +144,9 @@ class rank_process final : public target_process {
            " in time, although it has connected; is it stopped? " + "(job_options::start_timeout)";
   }
 
-  /// A target whose host is gone ends, unless it is stopped.
+  /// Closes the socket to the process. The process then ends by itself, because a target ends when
+  /// it has lost its host. A process that is stopped cannot do so, and so also gets SIGKILL if it
+  /// is on this machine.
   void kill() noexcept override {
     forget();
     socket().close();
@@ -152,17 +157,19 @@ class rank_process final : public target_process {
   bool can_be_killed() const noexcept override { return bool(process_); }
 
  private:
-  /// The socket ends with the last descriptor.
+  /// Closes the duplicate of the socket that `losses_` holds. The connection ends only when both
+  /// descriptors are closed.
   void forget() noexcept {
     if (losses_) losses_->forget(rank_);
   }
 
   node_id rank_;
   bool is_near_;
-  unique_fd process_; ///< none: it is on another machine
+  unique_fd process_; ///< pidfd of the process; empty if the process is on another machine
   std::string name_;
   std::string started_by_;
-  std::shared_ptr<rank_launcher::losses> losses_; ///< null: nobody tells
+  /// The group's reports of lost processes; null if the group reports none.
+  std::shared_ptr<rank_launcher::losses> losses_;
   std::shared_ptr<void> keeps_;
 };
 
@@ -210,17 +217,18 @@ rank_launcher::rank rank_launcher::wait_for(node_id node, time_point deadline) {
 }
 
 void rank_launcher::take_arrivals(time_point deadline) {
-  // Now and then, for those of which the group tells that they are lost.
-  const time_point next_look = std::min(deadline, clock::now() + std::chrono::milliseconds(100));
+  // Return after 100 ms even if no process has connected, so that wait_for() can check whether the
+  // group has reported a loss.
+  const time_point next_poll = std::min(deadline, clock::now() + std::chrono::milliseconds(100));
   std::vector<pollfd> watched;
   for (const open_port& p : ports_)
     watched.push_back({p.at->wait_fd(), POLLIN, 0});
-  if (::poll(watched.data(), watched.size(), poll_timeout(next_look)) <= 0) return;
+  if (::poll(watched.data(), watched.size(), poll_timeout(next_poll)) <= 0) return;
   for (const open_port& p : ports_) {
     while (std::optional<arrival> come = p.at->accept()) {
       const node_id rank = come->rank;
-      // A second one, or a number that nobody has: whoever knows the ports is one of the group's,
-      // and has lost its way.
+      // Drop a connection with a rank that has connected before, or that is out of range. It comes
+      // from a mistake of the program, because only processes of the group know the ports.
       if (rank == host_id || rank >= group_->size || has_come_[rank]) continue;
       has_come_[rank] = true;
       come_[rank] = {std::make_unique<rank_process>(std::move(*come), group_->name,

@@ -13,7 +13,7 @@ roster::roster(node_id self, std::size_t nodes, std::size_t capacity)
     : self_(self), size_(nodes), rows_(std::max(nodes, capacity)),
       states_(std::make_unique<std::atomic<node_state>[]>(rows_.capacity())) {}
 
-// Before others use either: relaxed.
+// Relaxed, because no other thread uses the two tables yet.
 roster::roster(roster&& other) noexcept
     : self_(other.self_), size_(other.size_.load(std::memory_order_relaxed)),
       rows_(std::move(other.rows_)), states_(std::move(other.states_)) {}
@@ -27,8 +27,9 @@ roster& roster::operator=(roster&& other) noexcept {
 }
 
 void roster::grow(std::size_t nodes) noexcept {
-  // Release; partner: the acquire load in size(): whoever counts the node finds its row. One thread
-  // at a time, so there is nothing to lose in between.
+  // Release, paired with the acquire load in size(), so that a thread that reads the new size also
+  // finds the row of the new node. A separate load and store lose no change, because only one
+  // thread at a time grows the table.
   if (nodes > size_.load(std::memory_order_relaxed)) {
     size_.store(std::min(nodes, capacity()), std::memory_order_release);
   }
@@ -56,7 +57,8 @@ bool roster::fail(node_id node) {
 
 bool roster::knows(node_id node) const noexcept {
   const row* const r = rows_.find(node);
-  // Acquire; partner: the release store in choose_routes().
+  // Acquire, paired with the release store in choose_routes(), so that the card and the route of
+  // the node are visible.
   return r != nullptr && r->has_route.load(std::memory_order_acquire);
 }
 
@@ -105,7 +107,8 @@ void roster::choose_routes(std::span<transport* const> transports,
     }
     if (!r.knows_us) return;
     if (joined) joined(r.its, r.route);
-    // Release; partner: the acquire load in knows().
+    // Release, paired with the acquire load in knows(), so that the card and the route of the node
+    // are visible.
     r.has_route.store(true, std::memory_order_release);
   });
 }

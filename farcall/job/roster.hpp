@@ -16,10 +16,11 @@
 
 namespace farcall {
 
-/// How a node is reached. Both ends come to the same result.
+/// Route to a node. The two nodes of a pair choose the same transport for both directions.
 struct route {
-  transport* via = nullptr; ///< null: not at all
-  std::string reason;       ///< why so, or why not
+  transport* via = nullptr; ///< transport to the node; null if the node cannot be reached
+  /// Reason why this transport was chosen, or why the node cannot be reached.
+  std::string reason;
 };
 
 enum class node_state : std::uint8_t {
@@ -28,38 +29,40 @@ enum class node_state : std::uint8_t {
   failed, ///< takes no more part
 };
 
-/// Who is in a job: the nodes' cards, the routes to them, and what has become of each. A table and
-/// nothing else; whoever fills it knows where the facts come from. Any thread may read; one at a
-/// time adds nodes.
+/// Table of a job's nodes with their cards, the routes to them, and their states. The owner of the
+/// table fills it from messages; the table itself sends and receives nothing. Any thread may read
+/// the table. Only one thread at a time may add nodes.
 class roster {
  public:
   roster() : roster(0, 0) {}
-  /// For nodes with numbers below `capacity`, which is at least `nodes`.
+  /// Makes a table for nodes with numbers below `capacity`, which must be at least `nodes`.
   roster(node_id self, std::size_t nodes, std::size_t capacity = 0);
   roster(roster&& other) noexcept;
   roster& operator=(roster&& other) noexcept;
 
   [[nodiscard]] node_id self() const noexcept { return self_; }
-  /// One more than the highest number that a node has, or had.
+  /// Returns the highest node number that is or was in use, plus one.
   [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_acquire); }
   [[nodiscard]] std::size_t capacity() const noexcept { return rows_.capacity(); }
 
-  /// The job has had so many nodes by now, if it had fewer.
+  /// Raises size() to `nodes`, or to the capacity if that is less. Never lowers size().
   void grow(std::size_t nodes) noexcept;
 
-  /// The node has joined. One that does not know us yet is not known here, only admitted, until it
+  /// Adds a node that has joined. `knows_us` says whether this other node already has this
+  /// process's card. If not, this process lets the node connect, but does not use it until the node
   /// is added again. Throws malformed_message for a number that no node can have.
   void add(card c, bool knows_us = true);
-  /// The node takes no more part. False when that was known.
+  /// Marks the node as failed. Returns false if it was marked before.
   bool fail(node_id node);
 
-  /// The node's card and route are here.
+  /// Returns true if the table contains the node's card and the route to the node.
   [[nodiscard]] bool knows(node_id node) const noexcept;
 
-  /// Throw error for a node that is not known.
+  /// card_of() returns the node's card, and route_to() the route to the node. Both throw error for
+  /// an unknown node.
   [[nodiscard]] const card& card_of(node_id node) const { return row_of(node).its; }
   [[nodiscard]] const route& route_to(node_id node) const { return row_of(node).route; }
-  /// The number is below the capacity.
+  /// Returns the node's state. The number `node` must be below the capacity.
   [[nodiscard]] node_state state_of(node_id node) const noexcept {
     // Relaxed: it orders nothing.
     return states_[node].load(std::memory_order_relaxed);
@@ -68,12 +71,13 @@ class roster {
     return state_of(node) == node_state::failed;
   }
 
-  /// The transport that reaches the node at the least cost, the first of several.
+  /// Chooses a route to a node: over the cheapest of those transports that can reach it, and over
+  /// the first one if several cost the same.
   [[nodiscard]] static route choose(const card& to, std::span<transport* const> transports);
 
-  /// Chooses for each node that has no route yet a transport, and admits the node there. Then, if
-  /// the node knows us, tells `joined` of it, before it is known here. Throws error when a
-  /// transport does.
+  /// For each node that has no route yet, chooses a transport, and makes this transport accept the
+  /// node. If the node has this process's card, then calls `joined`, and marks the node as known.
+  /// Throws error.
   void choose_routes(std::span<transport* const> transports,
                      const std::function<void(const card&, const route&)>& joined = {});
 

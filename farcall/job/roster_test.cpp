@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Reaches the nodes that a test says, and notes which it admits.
+/// Reaches the nodes that a test names, and records the nodes that it admits.
 class fake_transport final : public transport {
  public:
   fake_transport(std::string_view scheme, std::map<node_id, unsigned> costs)
@@ -71,7 +71,7 @@ TEST(roster, nodes_are_absent_until_their_cards_come) {
   EXPECT_EQ(r.state_of(1), node_state::absent);
 }
 
-TEST(roster, the_card_of_a_node_that_does_not_exist_is_refused) {
+TEST(roster, the_card_of_a_missing_node_is_refused) {
   roster r(0, 2);
   EXPECT_THROW(r.add(card_of(2)), malformed_message);
   EXPECT_THROW(r.add(card_of(no_node)), malformed_message);
@@ -106,7 +106,7 @@ TEST(roster, a_job_that_ends_has_no_route) {
   EXPECT_THAT(none.reason, HasSubstr("job ends"));
 }
 
-TEST(roster, a_node_is_known_once_others_were_told_of_its_route) {
+TEST(roster, a_node_is_known_after_its_route_was_reported) {
   roster r(0, 3, 8);
   r.add(card_of(0));
   fake_transport near("near", {{0, 1}, {1, 10}, {5, 10}});
@@ -140,7 +140,7 @@ TEST(roster, grows_up_to_its_capacity) {
   EXPECT_THROW(r.add(card_of(8)), malformed_message);
 }
 
-TEST(roster, of_equal_transports_the_first_is_chosen) {
+TEST(roster, the_first_of_equal_transports_is_chosen) {
   roster r = full_roster(1);
   fake_transport first("first", {{0, 7}});
   fake_transport second("second", {{0, 7}});
@@ -150,7 +150,7 @@ TEST(roster, of_equal_transports_the_first_is_chosen) {
   EXPECT_THAT(second.admitted, IsEmpty());
 }
 
-TEST(roster, a_node_that_nobody_reaches_has_everybodys_reason) {
+TEST(roster, an_unreachable_node_has_each_transports_reason) {
   roster r = full_roster(1);
   fake_transport first("first", {});
   fake_transport second("second", {});

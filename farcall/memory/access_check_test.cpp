@@ -13,8 +13,8 @@
 namespace farcall::access_check_test {
 namespace {
 
-/// Six pages: two to read and write, one to read, one for nothing, none, and one of a file that has
-/// ended.
+/// Six pages: two readable and writable, one read-only, one without access, one not mapped, and one
+/// of a file that is shorter than its mapping.
 class access_checks : public testing::Test {
  protected:
   access_checks() {
@@ -34,7 +34,7 @@ class access_checks : public testing::Test {
       ::mmap(nullptr, 6 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 };
 
-TEST_F(access_checks, know_what_may_be_read_and_written) {
+TEST_F(access_checks, find_readable_and_writable_memory) {
   access_check c;
   EXPECT_TRUE(c.can_write(page(0), 2 * size));
   EXPECT_TRUE(c.can_read(page(0) + 1, 3 * size - 1));
@@ -80,7 +80,7 @@ TEST_F(access_checks, know_pages_of_the_pool) {
   ::munmap(at, 2 * huge);
 }
 
-TEST_F(access_checks, of_a_child_tell_of_the_child) {
+TEST_F(access_checks, describe_the_child_in_a_child) {
   ASSERT_TRUE(access_check().can_write(page(0), size));
   const pid_t child = ::fork();
   if (child == 0) {

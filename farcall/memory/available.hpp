@@ -8,9 +8,11 @@
 
 namespace farcall {
 
-/// Memory that could be had without swapping, in bytes: what the system and this process' control
-/// groups (both versions) leave. Pages that only cache files count as available. Nothing when it
-/// cannot be told. Reads some files below `root`; never blocks.
+/// Returns the bytes of memory that a process can get without swapping. Two amounts limit these
+/// bytes: the memory that the system has available, and the memory that the process's control
+/// groups (version 1 or 2) still allow. The smaller amount is returned. Pages that only cache files
+/// count as available. Returns nothing if the system states neither amount. Reads some files below
+/// `root`; never blocks.
 [[nodiscard]] std::optional<std::uint64_t>
 available_memory(const std::filesystem::path& root = "/");
 

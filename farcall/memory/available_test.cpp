@@ -13,7 +13,7 @@
 namespace farcall::available_test {
 namespace {
 
-/// A tree with the files that a system would show.
+/// A tree with the files of a system.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class available : public ::testing::Test {
  protected:
@@ -45,7 +45,7 @@ TEST_F(available, memory_ends_at_the_limit_of_a_group) {
   write("sys/fs/cgroup/jobs/one/memory.max", "500000\n");
   write("sys/fs/cgroup/jobs/one/memory.current", "400000\n");
   EXPECT_EQ(bytes(), 100'000U);
-  // Pages of files can be had back.
+  // Pages that cache files can be reclaimed.
   write("sys/fs/cgroup/jobs/one/memory.stat", "anon 1\ninactive_file 30000\nactive_file 20000\n");
   EXPECT_EQ(bytes(), 150'000U);
   write("sys/fs/cgroup/jobs/one/memory.current", "600000\n");
@@ -54,7 +54,7 @@ TEST_F(available, memory_ends_at_the_limit_of_a_group) {
   EXPECT_EQ(bytes(), 1000U * 1024);
 }
 
-TEST_F(available, memory_ends_at_the_limit_of_a_group_further_up) {
+TEST_F(available, memory_ends_at_the_limit_of_outer_groups) {
   write("proc/self/cgroup", "0::/jobs/one\n");
   write("sys/fs/cgroup/jobs/one/memory.max", "500000\n");
   write("sys/fs/cgroup/jobs/one/memory.current", "400000\n");
@@ -63,7 +63,7 @@ TEST_F(available, memory_ends_at_the_limit_of_a_group_further_up) {
   EXPECT_EQ(bytes(), 50'000U);
 }
 
-TEST_F(available, memory_of_a_container_that_sees_its_group_as_the_mount) {
+TEST_F(available, memory_ends_at_the_group_of_a_container) {
   write("proc/self/cgroup", "0::/docker/0123\n");
   write("sys/fs/cgroup/memory.max", "300000\n");
   write("sys/fs/cgroup/memory.current", "100000\n");

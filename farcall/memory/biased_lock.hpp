@@ -13,12 +13,14 @@
 namespace farcall {
 
 namespace detail {
-// Defined in the library: one for all parts of a program, whatever they hide.
+// The library defines this variable, so that all modules of a program share it, even if they hide
+// their symbols.
 extern constinit thread_local const char thread_mark;
 } // namespace detail
 
-/// Identity of a thread for biased locks: the address of one of its thread-local variables. A test
-/// whose threads are not the system's defines FARCALL_THIS_THREAD_MARK before including this file.
+/// Returns the identity of the calling thread for biased locks, which is the address of a
+/// thread-local variable. Tests that simulate threads define FARCALL_THIS_THREAD_MARK before they
+/// include this file.
 [[nodiscard]] inline const void* this_thread_mark() noexcept {
 #ifdef FARCALL_THIS_THREAD_MARK
   return FARCALL_THIS_THREAD_MARK;
@@ -27,32 +29,37 @@ extern constinit thread_local const char thread_mark;
 #endif
 }
 
-/// A lock that costs its owner thread two plain stores and a load, and everybody else a system
-/// call. Not recursive. The owner gives way by itself when another thread asks.
+/// A lock that costs its owner thread two plain stores and a load, and any other thread a system
+/// call. While another thread wants the lock, the owner takes the lock by the mutex, like other
+/// threads. Not recursive.
 ///
-/// The owner announces itself and then looks whether others want the lock; others say that they do,
-/// make all threads pass a barrier, and then look for the owner (Dekker's scheme with the barrier
-/// paid by one side only). A lock without an owner is adopted by the first thread that calls
-/// lock(), and one that always the same other thread takes is rebiased to that thread: a lane is
-/// often used by another thread than opened it. The former owner could be between two of its own
-/// stores at that moment, so each owner has an owner slot of its own, which from then on says for
-/// ever that the lock is wanted; when all slots have been used the lock stays with its last owner.
+/// The owner announces itself and then checks if other threads want the lock. Another thread
+/// announces itself, makes all threads pass a barrier, and then checks if the owner holds the lock.
+/// (This is Dekker's scheme, in which one side pays for the barrier.) The first thread that calls
+/// lock() becomes the owner. If one other thread keeps taking the lock, that thread becomes the
+/// owner, because a lane is often used by another thread than opened it. When the owner changes in
+/// this way, the former owner could be between two of its own stores. The new owner therefore gets
+/// a new owner slot. The former owner's slot says for ever that the lock is wanted, so that the
+/// former owner takes the lock by the mutex. When all slots have been used, the lock stays with its
+/// last owner.
 ///
-/// A lock that several others take by turns goes *shared*: nobody owns it any more, and it costs
-/// everybody a mutex and no system call. It stays so. Where the system has no such barrier, all
-/// locks are.
+/// A lock that several other threads take alternately becomes *shared* for ever. A shared lock has
+/// no owner, and costs each thread a mutex and no system call. If the system does not offer the
+/// barrier, all locks are shared.
 ///
-/// In a child of a fork the lock is free, whatever threads of the parent had it.
+/// In the child of a fork, the lock is free, whichever thread of the parent held it.
 class biased_lock {
   struct owner_slot {
     std::atomic<const void*> owner{nullptr};
     std::atomic<std::uint32_t> held{0};
-    std::atomic<std::uint32_t> is_wanted{0}; ///< by others; changes under mutex_
+    std::atomic<std::uint32_t> is_wanted{0}; ///< 1 if other threads want the lock; changed with
+                                             ///< mutex_ held
   };
 
  public:
   biased_lock() noexcept;
-  /// Shared from the start, for what each thread takes too rarely to pay a system call for.
+  /// Makes a lock that is shared from the start. For data that each thread uses so rarely that the
+  /// system call of a biased lock would not pay off.
   struct shared {};
   explicit biased_lock(shared /*tag*/) noexcept : owner_slot_(&nobodys_slot_), is_shared_(true) {}
   biased_lock(const biased_lock&) = delete;
@@ -63,8 +70,8 @@ class biased_lock {
            this_thread_mark();
   }
 
-  /// Gives up ownership; does nothing when the calling thread is not the owner. A thread that ends
-  /// must call it. Not while holding the lock.
+  /// Gives up ownership. Does nothing if the calling thread is not the owner. An owner must call
+  /// this before it ends, and must not hold the lock at that time.
   void disown() noexcept;
 
   void lock() noexcept {
@@ -73,26 +80,28 @@ class biased_lock {
 
   void unlock() noexcept {
     if (!by_mutex_) [[likely]] {
-      // Release; partner: the acquire load in lock_slow().
+      // Release, paired with the acquire load in lock_slow(), so that the next holder sees this
+      // thread's writes.
       owner_slot_.load(std::memory_order_relaxed)->held.store(0, std::memory_order_release);
     } else {
       unlock_slow();
     }
   }
 
-  /// Waits until the last holder has left unlock(). Before the lock is destroyed, by whoever knows
-  /// that nobody will take it any more.
+  /// Waits until the last holder has left unlock(). Called before the lock is destroyed, when no
+  /// thread will take it any more.
   void settle() const noexcept;
 
-  /// Holds the lock for its owner, at the least cost; false when the calling thread is not the
-  /// owner or another one wants the lock.
+  /// Holds the lock for its owner, at the least cost. The object converts to false, and holds no
+  /// lock, if the calling thread is not the owner or another thread wants the lock.
   class as_owner {
    public:
     explicit as_owner(biased_lock& l) noexcept : slot_(l.lock_as_owner()) {}
     as_owner(const as_owner&) = delete;
     as_owner& operator=(const as_owner&) = delete;
     ~as_owner() {
-      // Release; partner: the acquire load in lock_slow().
+      // Release, paired with the acquire load in lock_slow(), so that the next holder sees this
+      // thread's writes.
       if (slot_ != nullptr) slot_->held.store(0, std::memory_order_release);
     }
     [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
@@ -101,7 +110,7 @@ class biased_lock {
     owner_slot* slot_;
   };
 
-  /// Takes the lock if nobody holds it. May fail for no reason.
+  /// Takes the lock if it is free. May fail although the lock is free.
   [[nodiscard]] bool try_lock() noexcept { return try_lock_as_owner() || try_lock_slow(); }
 
  private:
@@ -109,16 +118,19 @@ class biased_lock {
 
   bool try_lock_as_owner() noexcept { return lock_as_owner() != nullptr; }
 
-  /// Null where that fails.
+  /// Takes the lock for its owner. Returns null if the calling thread is not the owner, or another
+  /// thread wants the lock.
   owner_slot* lock_as_owner() noexcept {
     owner_slot* const mine = owner_slot_.load(std::memory_order_relaxed);
     if (mine->owner.load(std::memory_order_relaxed) != this_thread_mark()) return nullptr;
     mine->held.store(1, std::memory_order_relaxed);
-    // Compiler order only; the other side's barrier supplies the rest.
+    // Keep the compiler from exchanging the store and the load. Another thread that wants the lock
+    // makes this processor pass a barrier, which keeps the processor from exchanging them.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Acquire; partner: the release store in stop_wanting().
+    // Acquire, paired with the release store in stop_wanting(), so that the last holder's writes
+    // are visible.
     if (mine->is_wanted.load(std::memory_order_acquire) == 0) [[likely]] {
-      // So that nobody looks again.
+      // Tell the compiler that the pointer is not null, so that callers' null checks disappear.
       if (mine == nullptr) __builtin_unreachable();
       return mine;
     }
@@ -135,19 +147,26 @@ class biased_lock {
   void go_shared() noexcept;
   void forget_threads_of_parent() noexcept;
 
-  static owner_slot nobodys_slot_; ///< of locks that are shared
+  static owner_slot nobodys_slot_; ///< owner slot of all shared locks
 
   std::array<owner_slot, owner_slots> owner_slots_{};
   std::atomic<owner_slot*> owner_slot_{
-      owner_slots_.data()};              ///< changes under mutex_, while nobody else is inside
-  std::atomic<std::uint32_t> others_{0}; ///< threads that hold mutex_, wait for it or leave it
-  bool by_mutex_ = false;                ///< how the holder took the lock; only it looks
-  bool is_shared_ = false;               ///< under mutex_, as what follows
-  std::uint16_t in_a_row_ = 0;           ///< times that last_ took it since another did
-  std::uint16_t turns_ = 0;              ///< times that another took it than last_other_
-  std::atomic<std::uint32_t> generation_{fork_generation()}; ///< of these threads
+      owner_slots_.data()}; ///< slot of the owner; changes with mutex_ held, while the owner does
+                            ///< not hold the lock
+  std::atomic<std::uint32_t> others_{0}; ///< number of threads that hold mutex_, wait for it or
+                                         ///< leave it
+  bool by_mutex_ = false;                ///< true if the holder of the lock has mutex_; only the
+                                         ///< holder reads this
+  bool is_shared_ = false;               ///< true if the lock is shared; guarded by mutex_, like
+                                         ///< the plain members below
+  std::uint16_t in_a_row_ = 0; ///< number of times in a row that last_ has taken the lock by the
+                               ///< mutex
+  std::uint16_t turns_ = 0;    ///< number of times that the lock went to another thread
+                               ///< than last_other_
+  std::atomic<std::uint32_t> generation_{fork_generation()}; ///< fork generation of the recorded
+                                                             ///< threads
   const void* last_ = nullptr;
-  const void* last_other_ = nullptr; ///< but for the owner
+  const void* last_other_ = nullptr; ///< last thread that took the lock and was not the owner
   std::mutex mutex_;
 };
 

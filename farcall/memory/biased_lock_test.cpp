@@ -16,16 +16,16 @@ namespace {
 constexpr std::uint64_t many = test::under_sanitizer ? 10'000 : 150'000;
 constexpr std::uint64_t some = test::under_sanitizer ? 1'000 : 10'000;
 
-/// What the lock guards. Not atomic, so that two holders at once lose counts, and ThreadSanitizer
-/// sees them.
+/// Counters that the lock guards. Not atomic, so that two holders at once lose counts, and
+/// ThreadSanitizer sees them.
 struct guarded {
   biased_lock lock;
   std::uint64_t counter = 0;
   std::atomic<bool> inside{false};
   std::atomic<bool> two_at_once{false};
 
-  /// With the lock held. Plain loads and stores only: anything stronger would order what the lock
-  /// has to order.
+  /// Called with the lock held. Plain loads and stores only: anything stronger would order what the
+  /// lock has to order.
   void count() {
     if (inside.load(std::memory_order_relaxed)) two_at_once.store(true, std::memory_order_relaxed);
     inside.store(true, std::memory_order_relaxed);
@@ -57,11 +57,11 @@ TEST(this_thread_mark, differs_between_threads_that_live_at_one_time) {
   EXPECT_NE(ours, theirs);
 }
 
-// What a lock's last user may do: free it.
+// The lock's last user may destroy it.
 TEST(biased_lock, can_be_destroyed_once_settled) {
   for (std::uint64_t i = 0; i < some / 10; ++i) {
     auto g = std::make_unique<guarded>();
-    g->lock.lock(); // ours from now on
+    g->lock.lock(); // makes this thread the owner
     g->lock.unlock();
     std::thread other([&g = *g] { g.lock_and_count(); });
     for (test::spinner s;; s.pause()) {
@@ -85,7 +85,7 @@ TEST(biased_lock, one_thread_can_take_it_over_and_over) {
 
 TEST(biased_lock, keeps_others_out_while_its_owner_holds_it) {
   guarded g;
-  g.lock_and_count(); // makes us its owner
+  g.lock_and_count(); // makes this thread the owner
   g.lock.lock();
   std::atomic<bool> asked{false};
   std::atomic<bool> in{false};
@@ -109,11 +109,11 @@ TEST(biased_lock, keeps_its_owner_out_while_another_holds_it) {
   guarded g;
   g.lock_and_count();
   std::atomic<bool> held{false};
-  std::atomic<bool> let_go{false};
+  std::atomic<bool> may_unlock{false};
   std::thread other([&] {
     g.lock.lock();
     held = true;
-    while (!let_go)
+    while (!may_unlock)
       std::this_thread::yield();
     held = false;
     g.lock.unlock();
@@ -121,7 +121,7 @@ TEST(biased_lock, keeps_its_owner_out_while_another_holds_it) {
   EXPECT_TRUE(test::eventually([&] { return held.load(); }));
   for (int i = 0; i < 100; ++i)
     EXPECT_FALSE(g.lock.try_lock());
-  let_go = true;
+  may_unlock = true;
   g.lock.lock();
   EXPECT_FALSE(held);
   g.lock.unlock();
@@ -137,7 +137,7 @@ TEST(biased_lock, is_free_again_after_try_lock_and_unlock) {
   EXPECT_EQ(g.counter, 200U);
 }
 
-TEST(biased_lock, counts_of_the_owner_and_of_others_are_all_there) {
+TEST(biased_lock, loses_no_count_of_owner_and_others) {
   guarded g;
   g.lock_and_count();
   std::atomic<int> running{2};
@@ -146,16 +146,16 @@ TEST(biased_lock, counts_of_the_owner_and_of_others_are_all_there) {
     others.emplace_back([&] {
       for (std::uint64_t n = 0; n < many; ++n) {
         g.lock_and_count();
-        // Not theirs to give up.
+        // Has no effect while this thread does not own the lock.
         if (n % 4 == 0) g.lock.disown();
-        // Lets the owner get into its stride.
+        // Pause, so that the owner takes the lock many times in between.
         for (std::uint64_t spins = test::scrambled(n) % 16; spins > 0; --spins)
           spin_pause();
       }
       --running;
     });
   }
-  // The owner is there all the time, in and out as fast as it can.
+  // The owner takes and releases the lock in a tight loop.
   std::uint64_t owners = 1;
   for (; running != 0; ++owners)
     g.lock_and_count();
@@ -165,7 +165,7 @@ TEST(biased_lock, counts_of_the_owner_and_of_others_are_all_there) {
   EXPECT_FALSE(g.two_at_once);
 }
 
-TEST(biased_lock, is_handed_over_to_the_thread_that_takes_it) {
+TEST(biased_lock, is_rebiased_to_the_thread_that_takes_it) {
   guarded g;
   g.lock_and_count();
   EXPECT_TRUE(g.lock.is_owned_by_this_thread());
@@ -176,7 +176,7 @@ TEST(biased_lock, is_handed_over_to_the_thread_that_takes_it) {
     for (int i = 0; i < 100; ++i)
       g.lock_and_count();
     EXPECT_TRUE(g.lock.is_owned_by_this_thread());
-    // For the next.
+    // Let the next thread become the owner.
     g.lock.disown();
     EXPECT_FALSE(g.lock.is_owned_by_this_thread());
   }).join();
@@ -186,7 +186,7 @@ TEST(biased_lock, is_handed_over_to_the_thread_that_takes_it) {
   EXPECT_EQ(g.counter, 103U);
 }
 
-TEST(biased_lock, is_handed_over_only_so_often_and_works_then_too) {
+TEST(biased_lock, works_after_its_owner_slots_are_used_up) {
   guarded g;
   for (int round = 0; round < 20; ++round) {
     std::thread([&] {
@@ -197,9 +197,9 @@ TEST(biased_lock, is_handed_over_only_so_often_and_works_then_too) {
   EXPECT_EQ(g.counter, 2000U);
 }
 
-TEST(biased_lock, counts_are_all_there_while_it_is_handed_over) {
+TEST(biased_lock, loses_no_count_while_it_is_rebiased) {
   constexpr std::uint64_t turns = 400;
-  // A fresh lock each time, since the owner slots are used up soon.
+  // Make a new lock each time, since its owner slots are soon used up.
   for (std::uint64_t round = 0; round < some / 10; ++round) {
     guarded g;
     g.lock_and_count();
@@ -209,7 +209,7 @@ TEST(biased_lock, counts_are_all_there_while_it_is_handed_over) {
     });
     for (std::uint64_t n = 0; n < turns; ++n) {
       g.lock_and_count();
-      // Stays away now and then, for long enough that the other is alone.
+      // Pause now and then, so long that the other thread is alone.
       if (test::scrambled(round * turns + n) % 64 == 0) {
         for (int spins = 0; spins < 500; ++spins)
           spin_pause();
@@ -221,10 +221,10 @@ TEST(biased_lock, counts_are_all_there_while_it_is_handed_over) {
   }
 }
 
-TEST(biased_lock, counts_are_all_there_while_it_goes_shared) {
+TEST(biased_lock, loses_no_count_while_it_goes_shared) {
   for (int round = 0; round < 20; ++round) {
     guarded g;
-    g.lock_and_count(); // ours
+    g.lock_and_count(); // makes this thread the owner
     std::atomic<bool> go{false};
     std::vector<std::thread> others;
     for (int i = 0; i < 4; ++i) {
@@ -308,9 +308,9 @@ TEST(biased_lock, an_owner_in_a_loop_cannot_keep_others_out) {
   other.join();
 }
 
-TEST(biased_lock, giving_up_what_one_does_not_own_changes_nothing) {
+TEST(biased_lock, disowning_by_other_threads_has_no_effect) {
   guarded g;
-  g.lock.disown(); // nobody's
+  g.lock.disown(); // has no owner
   g.lock_and_count();
   std::thread([&] {
     g.lock.disown();
@@ -326,7 +326,7 @@ TEST(biased_lock, giving_up_what_one_does_not_own_changes_nothing) {
 TEST(biased_lock, passes_from_thread_to_thread_as_they_end) {
   guarded g;
   std::atomic<bool> over{false};
-  // Somebody who is never the first to come, and asks all the time.
+  // A thread that is never the first to come, and takes the lock all the time.
   g.lock_and_count();
   std::uint64_t stranger_counts = 0;
   std::thread stranger([&] {
@@ -352,7 +352,7 @@ TEST(biased_lock, passes_from_thread_to_thread_as_they_end) {
   EXPECT_FALSE(g.two_at_once);
 }
 
-// A lock that nobody owns is adopted by whoever comes first; here everybody keeps giving it up.
+// The first thread that comes adopts a lock without an owner; here each thread keeps giving it up.
 TEST(biased_lock, may_be_adopted_and_given_up_all_the_time) {
   guarded g;
   std::vector<std::thread> threads;
@@ -379,7 +379,7 @@ TEST(biased_lock, may_be_adopted_and_given_up_all_the_time) {
 // Each thread owns one lock and now and then takes the others' too, as threads that share lanes do.
 // ---- in a child of a fork -----------------------------------------------------------------------
 
-/// The status of a child that takes and gives back the lock twice.
+/// Returns the exit status of a child that takes and releases the lock twice.
 int taken_in_child(biased_lock& lock) {
   return test::forked_child([&] {
            for (int i = 0; i < 2; ++i) {
@@ -391,7 +391,7 @@ int taken_in_child(biased_lock& lock) {
       .wait();
 }
 
-TEST(biased_lock, is_free_in_a_child_whatever_thread_of_the_parent_has_it) {
+TEST(biased_lock, is_free_in_a_child_after_any_holder) {
   for (const bool by_owner : {true, false}) {
     biased_lock lock;
     if (!by_owner) {
@@ -414,7 +414,7 @@ TEST(biased_lock, is_free_in_a_child_whatever_thread_of_the_parent_has_it) {
   }
 }
 
-TEST(biased_lock, of_a_thread_that_forks_stays_its_own_in_the_child) {
+TEST(biased_lock, stays_owned_by_a_forking_thread_in_the_child) {
   biased_lock lock;
   lock.lock();
   EXPECT_EQ(test::forked_child([&] {

@@ -15,7 +15,8 @@
 namespace farcall {
 namespace {
 
-/// Never destroyed: copies are made while the process ends, too.
+/// Returns the choice that all large copies share. It is never destroyed, because copies are still
+/// made while the process exits.
 copy_choice& choice_of_process() noexcept {
   alignas(copy_choice) static std::byte memory[sizeof(copy_choice)];
   static auto* const made = new (memory) copy_choice(copy_kernels());
@@ -39,7 +40,8 @@ bool is_mapped(const void* address, std::size_t bytes) noexcept {
   if (bytes > UINTPTR_MAX - first) return false;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const std::uintptr_t start = first / page * page;
-  // Does nothing to mapped pages, and fails where there are others.
+  // Test the pages by msync(), which fails if some are not mapped, and has no effect on mapped
+  // pages.
   return bytes == 0 ||
          ::msync(reinterpret_cast<void*>(start), first - start + bytes, MS_ASYNC) == 0;
 }
@@ -48,12 +50,14 @@ bool copy_if_mapped(void* to, const void* from, std::size_t bytes) noexcept {
   auto* here = static_cast<std::byte*>(to);
   const auto* there = static_cast<const std::byte*>(from);
   while (bytes != 0) {
-    // The system looks at both addresses. A process may always read itself.
+    // Let the system copy the bytes, because its call checks both addresses and fails without a
+    // fault. The call needs no permission here, because this process reads its own memory.
     const iovec local{here, bytes};
     const iovec remote{const_cast<std::byte*>(there), bytes};
     const ssize_t moved = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
     if (moved < 0 && errno != EFAULT) {
-      // Where it is refused altogether, as by a filter of system calls or an emulator.
+      // The system refuses the call altogether, for instance because of a seccomp filter or an
+      // emulator. Check the memory and copy it here instead.
       access_check check;
       if (!check.can_read(there, bytes) || !check.can_write(here, bytes)) return false;
       copy_bytes(here, there, bytes);

@@ -8,40 +8,43 @@
 #include <cstring>
 #include <span>
 
-/// Copies between mapped memory: the one place that decides how bytes move inside this process.
+/// Copies between memory that is mapped in this process. Only this file decides how the bytes are
+/// moved.
 ///
-/// All functions here: source and destination must not overlap, any alignment is fine, null
-/// pointers are fine when the size is 0, and the copied bytes are ordered before a later release
-/// operation of the same thread. They can be called from any thread.
+/// The following holds for all functions of this file: source and destination must not overlap. Any
+/// alignment is allowed, and null pointers are allowed if the size is 0. The copied bytes are
+/// ordered before a later release operation of the same thread. Any thread may call the functions.
 namespace farcall {
 
 class copy_choice;
 
-/// Copies of at least this size are made in the way that is the fastest here (copy_choice), which
-/// mostly writes past the caches.
+/// Copies of at least this size use the kernel that is the fastest on this machine (copy_choice),
+/// which mostly writes past the caches.
 ///
-/// A cached store first reads the line that it is going to overwrite: a third of the memory
-/// traffic, once the destination does not fit the L2 cache. Against that, a destination that stays
-/// in the last-level cache is cheaper to read for whoever uses it next. Measured, the copy itself
-/// gains from 1.5 MiB (nobody else touched the destination) to 16 MiB (another core has just
-/// written it); the copy plus one pass over all of it breaks even between 8 and 32 MiB.
-/// docs/decisions/0002-bulk-copy.md has the tables.
+/// A cached store first reads the line that it is going to overwrite. This read is a third of the
+/// memory traffic, once the destination does not fit the L2 cache. On the other hand, a destination
+/// that stays in the last-level cache is cheaper for its next reader. According to measurements,
+/// bypassing the caches makes the copy itself faster from 1.5 MiB on if other cores have not
+/// touched the destination, and from 16 MiB on if another core has just written it. If the
+/// destination is read once after the copy, the copy and this reading together become faster from a
+/// size between 8 and 32 MiB on. docs/decisions/0002-bulk-copy.md has the tables.
 inline constexpr std::size_t large_copy_from = std::size_t{8} << 20;
 
-/// Size of the pieces in which several threads share a large copy. Much smaller ones lose a tenth
-/// from 8 MiB on, larger ones leave a thread idle at 2 MiB; see the same document.
+/// Size of the pieces in which several threads share a large copy. With much smaller pieces, copies
+/// from 8 MiB on lose a tenth of their speed. With larger pieces, a copy of 2 MiB has too few
+/// pieces to occupy all threads. docs/decisions/0002-bulk-copy.md has the measurements.
 inline constexpr std::size_t copy_chunk_bytes = std::size_t{512} << 10;
 
-/// For pieces of a copy that is large as a whole, whatever their size; slower than copy_bytes for a
-/// small copy.
+/// Copies a piece of a large copy. The piece may have any size. Slower than copy_bytes if the whole
+/// copy is small.
 void copy_large(void* to, const void* from, std::size_t bytes) noexcept;
 
-/// The choice that copy_large() makes in this process.
+/// Returns the choice that copy_large() uses in this process.
 [[nodiscard]] const copy_choice& large_copies() noexcept;
 
 #if defined(__GNUC__) && !defined(__clang__)
-// With an object smaller than 16 bytes and a size known only at run time, g++ warns about the
-// branches that this object can never take.
+// Disable a warning of g++ about branches that are never taken. It appears if the copied object is
+// smaller than 16 bytes, and the size is known only at run time.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Warray-bounds"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -49,7 +52,7 @@ void copy_large(void* to, const void* from, std::size_t bytes) noexcept;
 #pragma GCC diagnostic ignored "-Wstringop-overread"
 #endif
 
-/// Copies `bytes` bytes, at the best rate one thread can reach for this size.
+/// Copies `bytes` bytes at the best rate that one thread can reach for this size.
 inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
   if (bytes > 16) {
     if (bytes < large_copy_from) [[likely]]
@@ -58,7 +61,8 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
       copy_large(to, from, bytes);
     return;
   }
-  // Two loads that may overlap, then two stores: no loop, no call, two predictable branches.
+  // Make two loads that may overlap, and then two stores, because this takes no loop, no call, and
+  // only two branches, which are predictable.
   auto* const target = static_cast<unsigned char*>(to);
   const auto* const source = static_cast<const unsigned char*>(from);
   const auto ends = [&]<class Word>(Word first, Word last) {
@@ -81,11 +85,12 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
 #pragma GCC diagnostic pop
 #endif
 
-/// Copies between an address that somebody else has named and memory of ours. False, after a part
-/// of it perhaps, where there is no such memory, or it must not be read or written.
+/// Copies between memory of this process and an address that another process has named. Returns
+/// false if some of the memory is not mapped, or may not be read or written. In this case, a part
+/// of the bytes may have been copied.
 [[nodiscard]] bool copy_if_mapped(void* to, const void* from, std::size_t bytes) noexcept;
 
-/// True when all of it is mapped, whatever may be done to it.
+/// True if all of the memory is mapped, whatever its protection is.
 [[nodiscard]] bool is_mapped(const void* address, std::size_t bytes) noexcept;
 
 } // namespace farcall

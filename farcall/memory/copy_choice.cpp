@@ -7,7 +7,7 @@
 namespace farcall {
 
 copy_choice::copy_choice(std::span<const copy_kernel> kernels) noexcept
-    : kernels_(kernels.first(std::min(kernels.size(), most_kernels))) {
+    : kernels_(kernels.first(std::min(kernels.size(), max_kernels))) {
   if (kernels_.size() == 1) chosen_.store(&kernels_.front(), std::memory_order_relaxed);
 }
 
@@ -23,8 +23,8 @@ void copy_choice::copy(void* to, const void* from, std::size_t bytes) noexcept {
 copy_choice::turn copy_choice::next(std::size_t bytes) noexcept {
   const copy_kernel* const best = chosen();
   const std::size_t usual = best == nullptr ? 0 : static_cast<std::size_t>(best - kernels_.data());
-  if (kernels_.size() == 1 || bytes < least_timed) return {usual, false};
-  // Relaxed: counts only.
+  if (kernels_.size() == 1 || bytes < min_timed) return {usual, false};
+  // Relaxed: a count only.
   if (best != nullptr && pieces_.fetch_add(1, std::memory_order_relaxed) % timed_of != 0)
     return {usual, false};
   const std::unique_lock guard(mutex_, std::try_to_lock);
@@ -40,7 +40,8 @@ void copy_choice::add(std::size_t kernel, std::size_t bytes, std::uint64_t nanos
   choose();
 }
 
-/// The lower quartile: pages that are touched for the first time, and interrupts, only slow down.
+/// Returns the lower quartile of the times, because first touches of pages and interrupts only slow
+/// a copy down.
 float copy_choice::record::typical() const noexcept {
   std::array<float, samples_kept> sorted = ns_per_kib;
   const std::size_t n = std::min(taken, samples_kept);
@@ -55,7 +56,7 @@ void copy_choice::choose() noexcept {
     if (records_[k].taken < first_samples) return;
     if (records_[k].typical() < records_[best].typical()) best = k;
   }
-  // What is as good as another stays as it is.
+  // Change the choice only if another kernel is clearly faster.
   constexpr float clearly = 0.95F;
   const copy_kernel* const now = chosen();
   if (now != nullptr &&

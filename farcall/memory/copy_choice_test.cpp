@@ -19,7 +19,8 @@ void copy_nothing(void* /*to*/, const void* /*from*/, std::size_t /*bytes*/) noe
 constexpr std::array<copy_kernel, 3> three{
     {{"first", copy_nothing}, {"second", copy_nothing}, {"third", copy_nothing}}};
 
-/// Takes `pieces` turns, of which each that is timed is said to take ns[kernel].
+/// Calls next() `pieces` times, and reports ns[kernel] for each timed piece. Returns how many were
+/// timed.
 std::size_t take_turns(copy_choice& choice, int pieces, const std::array<std::uint64_t, 3>& ns) {
   std::size_t timed = 0;
   for (int i = 0; i < pieces; ++i) {
@@ -47,19 +48,19 @@ TEST(copy_choice, takes_the_fastest_once_it_has_tried_all) {
   }
 }
 
-TEST(copy_choice, is_not_misled_by_pieces_that_take_long_for_other_reasons) {
+TEST(copy_choice, is_not_misled_by_slow_first_touches) {
   copy_choice choice(three);
   for (int i = 0; i < first_turns; ++i) {
     const auto now = choice.next(piece);
     ASSERT_TRUE(now.is_timed);
-    // Half of the pieces of the fastest are in pages that nobody has touched.
+    // Half of the fastest kernel's pieces are in pages that were never touched.
     const bool is_slowed_down = now.kernel == 2 && i % 2 == 0;
     choice.add(now.kernel, piece, is_slowed_down ? 900'000 : 90'000 - 10'000 * now.kernel);
   }
   EXPECT_EQ(choice.chosen(), &three[2]);
 }
 
-TEST(copy_choice, looks_again_now_and_then) {
+TEST(copy_choice, times_all_kernels_now_and_then) {
   copy_choice choice(three);
   take_turns(choice, first_turns, {50'000, 60'000, 70'000});
   ASSERT_EQ(choice.chosen(), &three[0]);
@@ -73,14 +74,14 @@ TEST(copy_choice, looks_again_now_and_then) {
 TEST(copy_choice, does_not_time_small_pieces) {
   copy_choice choice(three);
   for (int i = 0; i < 100; ++i) {
-    const auto now = choice.next(copy_choice::least_timed - 1);
+    const auto now = choice.next(copy_choice::min_timed - 1);
     EXPECT_FALSE(now.is_timed);
     EXPECT_EQ(now.kernel, 0U);
   }
   EXPECT_EQ(choice.rates().front().mib_per_second, 0);
 }
 
-TEST(copy_choice, has_none_where_there_is_one_way) {
+TEST(copy_choice, uses_a_single_kernel_without_timing) {
   const std::span<const copy_kernel> all = three;
   copy_choice choice(all.first(1));
   EXPECT_EQ(choice.chosen(), three.data());

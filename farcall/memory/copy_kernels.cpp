@@ -22,12 +22,13 @@ void copy_with_movsb(void* to, const void* from, std::size_t bytes) noexcept {
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
 
-// What follows writes past the caches, to one page after the other or to four at once, a line or
-// two of each in turn. Some processors use more of the memory's parallelism with four; others lose
-// two thirds by it.
+// Kernels that write past the caches. Some of them write one page after the other. The others write
+// four pages at the same time, one or two lines of each page in turn. With four pages, some
+// processors use more of the memory's parallelism, while others lose two thirds of their speed.
 constexpr std::size_t small_page = 4096;
 
-// Copies `blocks` blocks of `Pages` pages; `to` starts on a cache line. Without the closing fence.
+// Copies `blocks` blocks of `Pages` pages each, without the fence at the end. `to` must start at a
+// cache line.
 using block_kernel = void(unsigned char* to, const unsigned char* from, std::size_t blocks);
 
 template <std::size_t Pages>
@@ -95,7 +96,7 @@ void stream(void* to, const void* from, std::size_t bytes) noexcept {
     bytes -= head;
     const std::size_t in_blocks = bytes - bytes % block_bytes;
     CopyBlocks(target, source, in_blocks / block_bytes);
-    // Non-temporal stores are not ordered by a release store; the fence makes them so.
+    // Fence, because a release store does not order non-temporal stores.
     _mm_sfence();
     target += in_blocks;
     source += in_blocks;
@@ -107,7 +108,8 @@ void stream(void* to, const void* from, std::size_t bytes) noexcept {
 constexpr copy_kernel libc{"memcpy", copy_with_libc};
 constexpr copy_kernel movsb{"rep movsb", copy_with_movsb};
 
-// The widest vectors first; a processor that has one of them has all that follow.
+// All kernels: memcpy, "rep movsb", and then the streaming kernels in the order of their vectors'
+// width, the widest first. A processor that has vectors of one width also has all narrower vectors.
 constexpr std::array<copy_kernel, 8> known{
     {libc,
      movsb,
@@ -119,10 +121,11 @@ constexpr std::array<copy_kernel, 8> known{
      {"SSE2 streaming, 4 pages at once", stream<copy_blocks_sse2<4>, 4>}}};
 constexpr std::size_t tried = 4;
 
-/// Without the vectors that this processor lacks.
+/// The known kernels, except kernels whose vectors this processor lacks.
 struct kernels {
   kernels() noexcept {
-    __builtin_cpu_init(); // we may be called before the constructor that does it
+    // Call this first, because the constructor that initialises the CPU model may run later.
+    __builtin_cpu_init();
     std::size_t lacking = 4;
     if (__builtin_cpu_supports("avx512f")) {
       lacking = 0;
@@ -158,7 +161,7 @@ const kernels& of_this_processor() noexcept {
 std::span<const copy_kernel> copy_kernels() noexcept { return all_copy_kernels().first(tried); }
 
 const copy_kernel& streaming_copy() noexcept {
-  // Behind libc's and rep movsb.
+  // Return the first streaming kernel, which follows memcpy and rep movsb.
   return all_copy_kernels()[tried > 2 ? 2 : 0];
 }
 

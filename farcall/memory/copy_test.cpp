@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t guard_bytes = 64;
 constexpr unsigned char guard_value = 0xA5;
 
-// A pattern without short periods, so that a block that lands in the wrong place shows.
+// Returns a pattern without short periods, so that a block in the wrong place is noticed.
 std::vector<unsigned char> pattern(std::size_t bytes) {
   std::vector<unsigned char> result(bytes);
   std::uint64_t state = 0x9E3779B97F4A7C15U;
@@ -50,14 +50,15 @@ template <class Copy>
   return bytes == 0 || std::memcmp(to, from, bytes) == 0;
 }
 
-constexpr std::size_t room = 3 * guard_bytes + 128;
+constexpr std::size_t space = 3 * guard_bytes + 128;
 
 TEST(copy_bytes, is_exact_for_small_sizes_at_all_alignments) {
-  std::vector<unsigned char> target(300 + room);
+  std::vector<unsigned char> target(300 + space);
   const std::vector<unsigned char> source = pattern(300 + 64);
   for (std::size_t bytes = 0; bytes <= 300; ++bytes) {
     for (std::size_t to_shift = 0; to_shift < 64; ++to_shift) {
-      // The full square for the sizes that are handled here; libc's part is sampled.
+      // All pairs of alignments for the sizes that copy_bytes() copies itself; a sample for
+      // memcpy's.
       const std::size_t step = bytes <= 20 ? 1 : 13;
       for (std::size_t from_shift = 0; from_shift < 64; from_shift += step)
         ASSERT_TRUE(arrives(copy_bytes, target, source, bytes, from_shift, to_shift))
@@ -66,13 +67,13 @@ TEST(copy_bytes, is_exact_for_small_sizes_at_all_alignments) {
   }
 }
 
-TEST(copy_bytes, accepts_null_for_nothing) {
+TEST(copy_bytes, accepts_null_for_zero_bytes) {
   copy_bytes(nullptr, nullptr, 0);
   copy_large(nullptr, nullptr, 0);
 }
 
 TEST(copy_bytes, is_exact_around_the_switch_to_large_copies) {
-  std::vector<unsigned char> target(large_copy_from + 5000 + room);
+  std::vector<unsigned char> target(large_copy_from + 5000 + space);
   const std::vector<unsigned char> source = pattern(large_copy_from + 5000 + 64);
   for (const std::size_t bytes : {large_copy_from - 65, large_copy_from - 1, large_copy_from,
                                   large_copy_from + 1, large_copy_from + 4999}) {
@@ -86,7 +87,7 @@ TEST(copy_bytes, is_exact_around_the_switch_to_large_copies) {
 
 TEST(copy_bytes, is_exact_for_odd_large_sizes) {
   const std::size_t most = 2 * large_copy_from + 12345;
-  std::vector<unsigned char> target(most + room);
+  std::vector<unsigned char> target(most + space);
   const std::vector<unsigned char> source = pattern(most + 64);
   EXPECT_TRUE(arrives(copy_bytes, target, source, most, 7, 33));
   EXPECT_TRUE(arrives(copy_bytes, target, source, most - 4095, 32, 17));
@@ -95,7 +96,7 @@ TEST(copy_bytes, is_exact_for_odd_large_sizes) {
 class copy_kernels_test : public testing::TestWithParam<copy_kernel> {};
 
 TEST_P(copy_kernels_test, is_exact_for_small_sizes_at_all_alignments) {
-  std::vector<unsigned char> target(300 + room);
+  std::vector<unsigned char> target(300 + space);
   const std::vector<unsigned char> source = pattern(300 + 64);
   for (std::size_t bytes = 0; bytes <= 300; bytes += 1 + bytes / 16) {
     for (std::size_t to_shift = 0; to_shift < 64; ++to_shift)
@@ -106,11 +107,11 @@ TEST_P(copy_kernels_test, is_exact_for_small_sizes_at_all_alignments) {
 
 TEST_P(copy_kernels_test, is_exact_around_its_block_size) {
   constexpr std::size_t block = 4 * 4096;
-  std::vector<unsigned char> target(3 * block + room);
+  std::vector<unsigned char> target(3 * block + space);
   const std::vector<unsigned char> source = pattern(3 * block + 64);
   for (const std::size_t blocks : {1U, 2U}) {
     for (std::size_t to_shift = 0; to_shift < 64; ++to_shift) {
-      // The head up to the first line counts: sizes just below and above block + head.
+      // Sizes just below and above block + head: the head, up to the first line, counts too.
       const std::size_t head = (64 - to_shift) % 64;
       for (const std::size_t around : {blocks * block, blocks * block + head}) {
         for (const std::size_t bytes : {around - 1, around, around + 1}) {
@@ -133,10 +134,10 @@ INSTANTIATE_TEST_SUITE_P(variants, copy_kernels_test,
                            return name;
                          });
 
-// ---- addresses that somebody else has named
-// ------------------------------------------------------
+// ---- addresses that others have named
+// ------------------------------------------------------------
 
-/// A page that can be read and written, one that can only be read, and none.
+/// Three pages: one readable and writable, one read-only, one not mapped.
 struct pages {
   pages() {
     EXPECT_NE(start, MAP_FAILED);
@@ -152,7 +153,7 @@ struct pages {
       ::mmap(nullptr, 3 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 };
 
-TEST(copy_if_mapped, copies_what_is_there) {
+TEST(copy_if_mapped, copies_mapped_memory) {
   const pages p;
   const std::vector<unsigned char> source = pattern(p.size);
   ASSERT_TRUE(copy_if_mapped(p.start, source.data(), p.size));
@@ -163,7 +164,7 @@ TEST(copy_if_mapped, copies_what_is_there) {
   EXPECT_TRUE(copy_if_mapped(nullptr, nullptr, 0));
 }
 
-TEST(copy_if_mapped, tells_of_what_is_not) {
+TEST(copy_if_mapped, refuses_unmapped_memory) {
   const pages p;
   std::vector<std::byte> here(2 * p.size);
   EXPECT_FALSE(copy_if_mapped(here.data(), p.start + p.size, p.size + 1)) << "beyond the end";
@@ -172,7 +173,7 @@ TEST(copy_if_mapped, tells_of_what_is_not) {
   EXPECT_FALSE(copy_if_mapped(reinterpret_cast<void*>(16), here.data(), 8));
 }
 
-TEST(copy_if_mapped, knows_what_is_mapped) {
+TEST(copy_if_mapped, recognises_mapped_memory) {
   const pages p;
   EXPECT_TRUE(is_mapped(p.start + 1, 2 * p.size - 1));
   EXPECT_FALSE(is_mapped(p.start + 1, 2 * p.size));

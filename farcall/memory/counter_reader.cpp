@@ -15,13 +15,15 @@
 namespace farcall {
 namespace {
 
-/// A segment has 16 MiB. What is far larger would only cost its reader memory.
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
-/// More than any program has handlers.
-constexpr std::uint32_t most_names = 1U << 20;
+/// Size of the largest segment that is accepted. A correct segment has 16 MiB. A far larger segment
+/// is refused, because its reader would waste memory.
+constexpr std::size_t max_bytes = std::size_t{64} << 20;
+/// Largest accepted number of names; more than the handlers of any program.
+constexpr std::uint32_t max_names = 1U << 20;
 
-/// Its writer stores plainly. Relaxed: counts need not fit each other. Read once: it may be another
-/// the next time.
+/// Reads a count that its writer may change at the same time. Relaxed, because counts need not be
+/// consistent with each other. A caller must read each count only once, because a second load may
+/// return another value.
 template <std::unsigned_integral T>
 T value_of(const T& count) noexcept {
   return __atomic_load_n(&count, __ATOMIC_RELAXED);
@@ -42,7 +44,8 @@ const Block& block_as(const std::byte* at, std::size_t bytes) {
   return *reinterpret_cast<const Block*>(at);
 }
 
-/// The block's, if so many fit it.
+/// Returns the counts by handler, which follow the fields of a worker's block. Throws error if the
+/// block is too short for them.
 std::span<const std::uint64_t> handler_counts(const worker_counters& w, std::size_t bytes) {
   const std::uint64_t handlers = value_of(w.handlers);
   if (handlers > (bytes - sizeof(worker_counters)) / sizeof(std::uint64_t)) throw_contradiction();
@@ -55,7 +58,7 @@ process_counters::caller read_caller(const caller_counters& c) {
   made.is_open = c.block.in_use.load(std::memory_order_relaxed) != 0;
   made.calls = value_of(c.calls);
   made.posts = value_of(c.posts);
-  made.answers = value_of(c.answers);
+  made.answers = value_of(c.replies);
   made.batches = value_of(c.batches);
   made.bytes_out = value_of(c.bytes_out);
   made.bytes_in = value_of(c.bytes_in);
@@ -112,7 +115,7 @@ std::vector<std::string> read_names(const function_names& block, std::size_t byt
   std::string_view left(reinterpret_cast<const char*>(&block + 1), bytes - sizeof(function_names));
   std::vector<std::string> names;
   const std::uint32_t number = value_of(block.block.number);
-  if (number > most_names) throw_contradiction();
+  if (number > max_names) throw_contradiction();
   for (std::uint32_t n = number; n > 0; --n) {
     const std::size_t end = left.find('\0');
     if (end == std::string_view::npos) throw_contradiction();
@@ -129,14 +132,15 @@ void counter_reader::unmap::operator()(const std::byte* data) const noexcept {
 }
 
 counter_reader::counter_reader(int file) {
-  // One that shrinks later would end the reader. Before its size: it cannot become less from here.
+  // Read the seals before the size, because the file cannot shrink once the seal against it is set.
+  // If the file shrank later, an access of the reader would be a SIGBUS.
   const int seals = ::fcntl(file, F_GET_SEALS);
   struct stat status{};
   if (::fstat(file, &status) != 0)
     throw_system_error("looking at the counters of a process", errno);
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || bytes < sizeof(counters_header) ||
-      bytes > most_bytes) {
+      bytes > max_bytes) {
     throw error("this file holds no counters of farcall");
   }
   void* const data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
@@ -156,7 +160,8 @@ counter_reader::counter_reader(int file) {
 template <class F>
 void counter_reader::for_each_block(const F& f) const {
   const std::size_t size = data_.get_deleter().bytes;
-  // Acquire; partner: the release addition behind a new block.
+  // Acquire, paired with the release addition that follows each new block, so that all blocks up to
+  // here are complete.
   const std::uint64_t used = header().used.load(std::memory_order_acquire);
   std::uint64_t at = value_of(header().first_block);
   if (used > size || at < sizeof(counters_header) || at % line_bytes != 0) throw_contradiction();
@@ -200,7 +205,7 @@ process_counters counter_reader::read() const {
       made.functions = read_names(block_as<function_names>(at, bytes), bytes);
       break;
     default:
-      // Of a version that counts more.
+      // Skip a block of an unknown kind, which comes from a later version of the library.
       break;
     }
   });

@@ -9,33 +9,37 @@
 
 namespace farcall {
 
-/// Reads another process's counters, or this one's, without that one's help. Nothing in the segment
-/// is trusted.
+/// Reads the counters of this process or another one from shared memory, without help from that
+/// process. Does not trust the content of the segment.
 class counter_reader {
  public:
-  /// Maps the memory file of a counter_segment, which may be closed then. Throws error when it is
-  /// none, or of another version.
+  /// Maps the memory file of a counter_segment; the caller may close the file afterwards. Throws
+  /// error if the file is no such segment, or was made by another version.
   explicit counter_reader(int file);
 
-  /// As of now, without waiting. Throws error when the segment contradicts itself.
+  /// Returns the current counts, without waiting. Throws error if the segment contradicts itself.
   [[nodiscard]] process_counters read() const;
-  /// What a worker runs, at the least cost: the same as read().workers[i].running_*, in order.
-  /// Throws the same.
+  /// Returns, for each worker, the handler that it runs: its key in the lower half of the number,
+  /// and the function handle in the upper half. Costs less than read(). The workers are in the same
+  /// order as in read().workers. Throws like read().
   [[nodiscard]] std::vector<std::uint64_t> running() const;
 
-  /// Whose counts they are, by its number where it runs: in its own namespace of processes.
+  /// Returns the process id of the process whose counts the segment holds, in that process's own
+  /// pid namespace.
   [[nodiscard]] std::int64_t process() const noexcept { return header().process; }
 
  private:
   struct unmap {
-    std::size_t bytes; // without an initializer: it is used before this class is complete
+    // Without an initializer, because the struct is used before the class counter_reader is
+    // complete.
+    std::size_t bytes;
     void operator()(const std::byte* data) const noexcept;
   };
 
   [[nodiscard]] const counters_header& header() const noexcept {
     return *reinterpret_cast<const counters_header*>(data_.get());
   }
-  /// f(kind, block, the block's bytes) for each that is complete.
+  /// Calls f(kind, block, bytes of the block) for each complete block.
   template <class F>
   void for_each_block(const F& f) const;
 

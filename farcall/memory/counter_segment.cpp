@@ -10,7 +10,8 @@
 namespace farcall {
 namespace {
 
-/// Enough for some 20,000 lanes. Pages are taken when they are used.
+/// Size of a segment. Enough for some 20,000 lanes; the system provides pages when they are first
+/// used.
 constexpr std::size_t counters_bytes = std::size_t{16} << 20;
 
 void copy_text(std::span<char> to, std::string_view from) noexcept {
@@ -42,7 +43,7 @@ counter_segment::~counter_segment() = default;
 
 std::byte* counter_segment::allocate(std::size_t bytes) {
   if (memory_) {
-    // Relaxed: changes with the mutex.
+    // Relaxed, because the value changes only while the mutex is held, which this thread holds.
     const std::uint64_t used = header().used.load(std::memory_order_relaxed);
     if (bytes <= memory_.size() - used) return memory_.data() + used;
     header().unseen.fetch_add(1, std::memory_order_relaxed);
@@ -66,7 +67,7 @@ Block& counter_segment::make(counter_kind kind, std::uint32_t number, std::size_
   fill(*made);
   made->block.kind.store(kind, std::memory_order_relaxed);
   if (memory_ && at == memory_.data() + header().used.load(std::memory_order_relaxed)) {
-    // Release; partner: the acquire load of the reader, who finds the block complete.
+    // Release, paired with the acquire load in counter_reader, which then finds the block complete.
     header().used.fetch_add(bytes, std::memory_order_release);
   }
   return *made;
@@ -76,10 +77,12 @@ template <class Block, class Fill>
 Block& counter_segment::take(counter_kind kind, std::uint32_t number, std::size_t bytes,
                              const Fill& fill) {
   const std::lock_guard guard(mutex_);
-  // Acquire; partner: the release addition in give_back(). Mostly there is none.
+  // Acquire, paired with the release addition in give_back(). The count is zero in most cases, in
+  // which the search is skipped.
   if (given_back_.load(std::memory_order_acquire) != 0) {
     for (counter_block* const b : blocks_) {
-      // Acquire; partner: the release store in give_back(): the counts of who had it are there.
+      // Acquire, paired with the release store in give_back(), so that the counts of the block's
+      // last user are visible.
       if (b->kind.load(std::memory_order_relaxed) != kind || b->number != number ||
           b->bytes != align_up(bytes, line_bytes) ||
           b->in_use.load(std::memory_order_acquire) != 0) {
@@ -115,7 +118,8 @@ thread_counters& counter_segment::take_thread() {
 }
 
 void counter_segment::give_back(counter_block& block) noexcept {
-  // Release; partners: the acquire loads in take().
+  // Release, paired with the acquire loads in take(), so that the block's next user sees its
+  // counts.
   block.in_use.store(0, std::memory_order_release);
   given_back_.fetch_add(1, std::memory_order_release);
 }

@@ -39,7 +39,7 @@ TEST(duration_counts, have_four_buckets_for_each_power_of_two) {
   EXPECT_EQ(duration_counts::lower_bound(duration_counts::bucket_of(1280)), 1280U);
 }
 
-TEST(duration_counts, keep_what_is_longer_than_all_in_the_last_bucket) {
+TEST(duration_counts, keep_the_longest_in_the_last_bucket) {
   duration_counts counts;
   counts.add(UINT64_MAX);
   EXPECT_EQ(counts.buckets.back(), 1U);
@@ -47,11 +47,11 @@ TEST(duration_counts, keep_what_is_longer_than_all_in_the_last_bucket) {
 
 // ---- a reader -----------------------------------------------------------------------------------
 
-TEST(counter_segment, shows_others_what_its_blocks_say) {
+TEST(counter_segment, shows_its_blocks_to_readers) {
   counter_segment written(some_owner());
   caller_counters& lane = written.take_caller(7);
   lane.calls = 5;
-  lane.answers = 4;
+  lane.replies = 4;
   lane.latency.add(1000);
   server_counters& served = written.take_server(8);
   served.bytes_in = 6;
@@ -106,7 +106,7 @@ TEST(counter_segment, cuts_texts_that_are_too_long) {
   EXPECT_EQ(read.peers.at(0).server, std::string(127, 'a'));
 }
 
-TEST(counter_segment, goes_on_counting_where_a_lane_to_the_same_node_has_ended) {
+TEST(counter_segment, reuses_the_block_of_an_ended_lane) {
   counter_segment written(some_owner());
   caller_counters& first = written.take_caller(1);
   first.calls = 10;
@@ -118,9 +118,9 @@ TEST(counter_segment, goes_on_counting_where_a_lane_to_the_same_node_has_ended) 
   EXPECT_NE(&written.take_caller(1), &first);
 }
 
-TEST(counter_segment, gives_what_finds_no_space_memory_that_nobody_sees) {
+TEST(counter_segment, puts_further_blocks_in_private_memory) {
   counter_segment written(some_owner());
-  // More than the segment holds.
+  // More blocks than the segment holds.
   const std::size_t most = (std::size_t{16} << 20) / sizeof(caller_counters) + 10;
   for (std::size_t i = 0; i < most; ++i)
     ++written.take_caller(1).calls;
@@ -136,7 +136,8 @@ TEST(counter_segment, counts_without_a_segment) {
   unseen.take_worker(0, 100).counts()[99] = 1;
 }
 
-// ---- what is no segment -------------------------------------------------------------------------
+// ---- files that are no segment
+// -------------------------------------------------------------------
 
 std::string why_not(int file) {
   try {
@@ -150,7 +151,7 @@ std::string why_not(int file) {
 TEST(counter_reader, refuses_files_that_hold_no_counters) {
   const unique_fd pipe_end(::open("/dev/null", O_RDWR | O_CLOEXEC));
   EXPECT_THAT(why_not(pipe_end.get()), HasSubstr("no counters"));
-  // One that could shrink under the reader.
+  // A file that could shrink under the reader.
   const unique_fd unsealed(::memfd_create("farcall-counters", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(unsealed.get(), 1 << 20), 0);
   EXPECT_THAT(why_not(unsealed.get()), HasSubstr("no counters"));
@@ -158,7 +159,7 @@ TEST(counter_reader, refuses_files_that_hold_no_counters) {
   EXPECT_THAT(why_not(zeros.fd()), HasSubstr("no counters"));
   const segment tiny = segment::create("farcall-counters", 16);
   EXPECT_THAT(why_not(tiny.fd()), HasSubstr("no counters"));
-  // One that would cost its reader much memory: sparse here.
+  // A file that would cost its reader much memory; it is sparse here.
   segment huge = segment::create("farcall-counters", std::size_t{1} << 30);
   (new (huge.data()) counters_header)->magic = counters_header::right_magic;
   EXPECT_THAT(why_not(huge.fd()), HasSubstr("no counters"));
@@ -179,7 +180,7 @@ TEST(counter_reader, refuses_counters_of_another_version) {
   EXPECT_THAT(why_not(file.fd()), HasSubstr("another version"));
 }
 
-/// A segment whose bytes a test may spoil.
+/// A segment whose bytes a test may corrupt.
 class spoiled {
  public:
   spoiled() {
@@ -225,7 +226,7 @@ TEST(counter_reader, survives_counters_that_contradict_themselves) {
   }
   {
     spoiled s;
-    // What is no text without its end.
+    // A text without its terminating zero.
     s.worker().block.number = UINT32_MAX;
     s.worker().block.kind = counter_kind::functions;
     EXPECT_THAT(s.outcome(), contradicts);

@@ -19,13 +19,14 @@
 namespace farcall {
 namespace {
 
-/// Most words that one futex_waitv call takes.
-constexpr std::size_t most_doorbells = 128;
+/// Maximum number of doorbell words that one futex_waitv call can wait for.
+constexpr std::size_t max_doorbells = 128;
 
-/// How often a sleeper polls by itself when nothing can be relied on to wake it.
-constexpr std::chrono::milliseconds look_interval{1};
+/// Interval at which a sleeper polls if it cannot rely on notifications.
+constexpr std::chrono::milliseconds poll_interval{1};
 
-/// The system has refused what it offered, as after a seccomp filter was set up.
+/// True once the system has refused the barrier after it had offered the barrier at first, for
+/// instance because of a new seccomp filter.
 std::atomic<bool> is_barrier_refused{false};
 
 long membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
@@ -39,21 +40,23 @@ void sleep_on_one(const armed_doorbell& b, time_point deadline) noexcept {
   const time_point now = clock::now();
   if (deadline <= now) return;
   const timespec timeout = to_timespec(deadline - now);
-  // An error (notified meanwhile, signal, timeout) means the same to the caller: poll again.
+  // Ignore the result. The caller polls again in any case, after a notification as well as after a
+  // signal or a timeout.
   ::syscall(SYS_futex, &b.which->word, FUTEX_WAIT, b.seen, &timeout, nullptr, 0);
 }
 
-/// False when they are too many, or the kernel does not know the call.
+/// Sleeps by one call for all doorbells. Returns false if there are too many doorbells, or the
+/// kernel does not know the call.
 bool sleep_on_many(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
 #ifdef SYS_futex_waitv
-  if (doorbells.size() > most_doorbells) return false;
-  futex_waitv waiters[most_doorbells] = {};
+  if (doorbells.size() > max_doorbells) return false;
+  futex_waitv waiters[max_doorbells] = {};
   for (std::size_t i = 0; i < doorbells.size(); ++i) {
     waiters[i].val = doorbells[i].seen;
     waiters[i].uaddr = reinterpret_cast<std::uintptr_t>(&doorbells[i].which->word);
     waiters[i].flags = FUTEX_32;
   }
-  // steady_clock is CLOCK_MONOTONIC; this call takes an absolute time.
+  // This call takes an absolute time of CLOCK_MONOTONIC, which is the clock of steady_clock.
   const timespec until = to_timespec(deadline.time_since_epoch());
   const long status = ::syscall(SYS_futex_waitv, waiters, static_cast<unsigned>(doorbells.size()),
                                 0U, &until, CLOCK_MONOTONIC);
@@ -65,8 +68,9 @@ bool sleep_on_many(std::span<const armed_doorbell> doorbells, time_point deadlin
 #endif
 }
 
-/// What is notified with `b`; null where it is of no block. The address of `b` says where, since
-/// peers can write to what lies there.
+/// Returns the common doorbell of the block that contains `b`; null if `b` is in no block. The
+/// common doorbell is notified together with `b`. The function computes the result from the address
+/// of `b`, because peers can write to the memory.
 doorbell* doorbell_of_block(doorbell& b) noexcept {
   if (b.mark != block_mark) return nullptr;
   auto* const at = reinterpret_cast<std::byte*>(&b);
@@ -75,8 +79,8 @@ doorbell* doorbell_of_block(doorbell& b) noexcept {
 }
 
 void wake_all_on(doorbell& b) noexcept {
-  // Clears the flag and counts, whether the flag is set or not. Release: whoever sees the new word
-  // also sees what we committed before.
+  // Clear the flag and count the notification, even if the flag is not set. Release, so that a
+  // thread that sees the new word also sees the records that this thread committed before.
   std::uint32_t word = b.word.load(std::memory_order_relaxed);
   while (!b.word.compare_exchange_weak(word, (word | armed_flag) + 1, std::memory_order_release,
                                        std::memory_order_relaxed)) {
@@ -84,8 +88,10 @@ void wake_all_on(doorbell& b) noexcept {
   ::syscall(SYS_futex, &b.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-/// A thread that sleeps for several doorbells without futex_waitv, some of which are of no block
-/// and so known to this process alone.
+/// A thread that sleeps on one doorbell in place of several, because futex_waitv is not available
+/// or cannot wait for so many doorbells. At least one of the several doorbells is in no block. Only
+/// threads of this process notify such a doorbell, and they find the sleeping thread in the list
+/// below.
 struct several_sleeper {
   doorbell* sleeps_on;
   several_sleeper* next = nullptr;
@@ -93,7 +99,7 @@ struct several_sleeper {
 
 struct several_sleepers {
   std::atomic<std::uint32_t> count{0};
-  biased_lock guard; ///< of what follows
+  biased_lock guard; ///< guards the members below
   several_sleeper* first = nullptr;
   std::uint32_t generation = fork_generation();
 
@@ -104,10 +110,13 @@ struct several_sleepers {
 
   void add(several_sleeper& s) noexcept {
     const std::lock_guard hold(guard);
-    // Those of a parent are not here.
-    if (std::exchange(generation, fork_generation()) != fork_generation()) first = nullptr;
+    // Drop the list after a fork, because the parent's threads do not run in the child.
+    if (std::exchange(generation, fork_generation()) != fork_generation()) {
+      first = nullptr;
+      count.store(0, std::memory_order_relaxed);
+    }
     s.next = std::exchange(first, &s);
-    // Relaxed: the fence in sleep_on_several() follows.
+    // Relaxed, because the caller's fence in sleep_on_several() follows.
     count.fetch_add(1, std::memory_order_relaxed);
   }
   void remove(several_sleeper& s) noexcept {
@@ -126,7 +135,8 @@ struct several_sleepers {
   }
 };
 
-/// False when they are of several blocks.
+/// Sleeps on one doorbell that is notified if any of `doorbells` is. Returns false, without
+/// sleeping, if the doorbells are in more than one block.
 bool sleep_on_several(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
   doorbell* block = nullptr;
   bool all_in_block = true;
@@ -142,8 +152,8 @@ bool sleep_on_several(std::span<const armed_doorbell> doorbells, time_point dead
   several_sleeper self{one.which};
   if (!all_in_block) several_sleepers::instance().add(self);
   one.seen = one.which->word.fetch_or(armed_flag, std::memory_order_relaxed) | armed_flag;
-  // Partner: the fence in notify(). Either it sees that we sleep, or we see the word that it
-  // changed.
+  // Fence, paired with the fence in notify(). Either notify() sees that this thread is about to
+  // sleep, or this thread sees the word that notify() has changed.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const bool is_quiet =
       std::all_of(doorbells.begin(), doorbells.end(), [](const armed_doorbell& b) {
@@ -157,10 +167,11 @@ bool sleep_on_several(std::span<const armed_doorbell> doorbells, time_point dead
 } // namespace
 
 void notify(doorbell& b) noexcept {
-  // Before anybody is awake, who might destroy `b`.
+  // Compute the address before the wake-up, because a woken thread might destroy `b`.
   doorbell* const block = doorbell_of_block(b);
   wake_all_on(b);
-  // Partner: the fence in sleep_on_several().
+  // Fence, paired with the fence in sleep_on_several(). Either this thread sees the sleeper, or the
+  // sleeper sees the word that wake_all_on() has changed.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (block != nullptr) {
     if ((block->word.load(std::memory_order_relaxed) & armed_flag) != 0) wake_all_on(*block);
@@ -170,8 +181,8 @@ void notify(doorbell& b) noexcept {
 }
 
 void arm(std::span<armed_doorbell> doorbells) noexcept {
-  // Relaxed: the barrier below orders it before our second poll, and makes it visible to every
-  // sender that has not yet loaded the flag after its commit.
+  // Relaxed, because the barrier below orders this store before the caller's second poll. A sender
+  // that has committed a record and has not yet loaded the flag sees the flag after the barrier.
   for (armed_doorbell& b : doorbells) {
     b.seen = b.which->word.fetch_or(armed_flag, std::memory_order_relaxed) | armed_flag;
   }
@@ -182,16 +193,16 @@ void arm(std::span<armed_doorbell> doorbells) noexcept {
 }
 
 void sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
-  // Far enough away for any wait, near enough for the kernel's arithmetic.
+  // Limit the time to a day. That is long enough for any wait, and cannot overflow in the kernel.
   deadline = std::min(deadline, clock::now() + std::chrono::hours(24));
   if (!has_asymmetric_barrier() || is_barrier_refused) {
-    deadline = std::min(deadline, clock::now() + look_interval);
+    deadline = std::min(deadline, clock::now() + poll_interval);
   }
   if (doorbells.size() == 1) {
     sleep_on_one(doorbells.front(), deadline);
   } else if (doorbells.empty() ||
              (!sleep_on_many(doorbells, deadline) && !sleep_on_several(doorbells, deadline))) {
-    const timespec pause = to_timespec(look_interval);
+    const timespec pause = to_timespec(poll_interval);
     ::nanosleep(&pause, nullptr);
   }
 }

@@ -32,7 +32,7 @@ std::vector<armed_doorbell> watch(std::span<doorbell> doorbells) {
 
 bool is_up(const doorbell& b) { return (b.word.load() & armed_flag) != 0; }
 
-/// Sleeps, as often as it takes, until `b` was notified; false after a long time.
+/// Sleeps, as often as needed, until `b` has been notified. Returns false after a long time.
 bool sleep_until_rung(const armed_doorbell& b) {
   const time_point deadline = clock::now() + test::wait_limit;
   while (b.which->word.load() == b.seen && clock::now() < deadline)
@@ -40,9 +40,9 @@ bool sleep_until_rung(const armed_doorbell& b) {
   return clock::now() < deadline;
 }
 
-TEST(doorbell, starts_with_nobody_asleep) { EXPECT_FALSE(is_up(doorbell())); }
+TEST(doorbell, starts_unarmed) { EXPECT_FALSE(is_up(doorbell())); }
 
-TEST(doorbell, preparing_raises_every_flag_and_ringing_lowers_one) {
+TEST(doorbell, arming_sets_every_flag_and_notifying_clears_one) {
   doorbell doorbells[3];
   auto all = watch(doorbells);
   arm(all);
@@ -54,7 +54,7 @@ TEST(doorbell, preparing_raises_every_flag_and_ringing_lowers_one) {
   EXPECT_TRUE(is_up(doorbells[2]));
 }
 
-TEST(doorbell, is_rung_only_when_somebody_sleeps) {
+TEST(doorbell, is_notified_only_if_a_thread_sleeps) {
   doorbell b;
   notify_if_armed(b);
   EXPECT_EQ(b.word.load(), 0U);
@@ -65,7 +65,7 @@ TEST(doorbell, is_rung_only_when_somebody_sleeps) {
   EXPECT_NE(b.word.load() | armed_flag, one.seen);
 }
 
-TEST(doorbell, every_ring_changes_the_word_and_none_raises_the_flag) {
+TEST(doorbell, each_notification_changes_the_word_and_sets_no_flag) {
   doorbell b;
   b.word = ~std::uint32_t{0} - 5; // the count overflows on the way
   for (int i = 0; i < 8; ++i) {
@@ -76,7 +76,7 @@ TEST(doorbell, every_ring_changes_the_word_and_none_raises_the_flag) {
   }
 }
 
-TEST(doorbell, rung_between_the_second_look_and_the_sleep_is_not_slept_on) {
+TEST(doorbell, notified_before_the_sleep_is_not_slept_on) {
   for (const std::size_t count : {1U, 2U, 5U}) {
     std::vector<doorbell> doorbells(count);
     auto all = watch(doorbells);
@@ -93,7 +93,7 @@ TEST(doorbell, a_deadline_ends_the_sleep) {
     std::vector<doorbell> doorbells(count);
     auto all = watch(doorbells);
     const time_point deadline = clock::now() + 20ms;
-    // Returning early is allowed.
+    // sleep_on() may return early.
     while (clock::now() < deadline) {
       arm(all);
       sleep_on(all, deadline);
@@ -124,7 +124,7 @@ TEST(doorbell, deadlines_that_have_passed_or_never_come_are_fine) {
 }
 
 TEST(doorbell, any_of_several_wakes) {
-  // More than one system call takes, too.
+  // Includes more doorbells than one system call takes.
   for (const std::size_t count : {2U, 3U, 128U, 129U, 300U}) {
     std::vector<doorbell> doorbells(count);
     auto all = watch(doorbells);
@@ -137,7 +137,7 @@ TEST(doorbell, any_of_several_wakes) {
           sleep_on(all, deadline);
         in_time = clock::now() < deadline;
       });
-      std::this_thread::sleep_for(2ms); // most likely it sleeps by now; no matter if not
+      std::this_thread::sleep_for(2ms); // mostly it sleeps then; either is fine
       notify_if_armed(doorbells[rung]);
       sleeper.join();
       EXPECT_TRUE(in_time) << "doorbell " << rung << " of " << count;
@@ -145,7 +145,7 @@ TEST(doorbell, any_of_several_wakes) {
   }
 }
 
-TEST(doorbell, a_ring_wakes_everybody_who_sleeps_there) {
+TEST(doorbell, a_notification_wakes_all_sleepers) {
   doorbell b;
   armed_doorbell one{&b};
   arm({&one, 1});
@@ -165,7 +165,7 @@ TEST(doorbell, a_ring_wakes_everybody_who_sleeps_there) {
 
 // ---- without futex_waitv ------------------------------------------------------------------------
 
-/// Doorbells of one block, in memory that processes share, and others that only this process has.
+/// Doorbells of one block, in memory that processes share, and doorbells of this process only.
 class several {
  public:
   explicit several(std::size_t in_block, std::size_t others = 0)
@@ -195,8 +195,8 @@ class several {
   std::vector<doorbell*> all_;
 };
 
-/// How often a thread of an older kernel wakes up that sleeps for all of them, until `last` is
-/// notified by `notifier`, which may be another process.
+/// Returns how often a thread without futex_waitv, which sleeps for all of them, wakes up until
+/// `notifier`, perhaps another process, notifies `last`.
 int wake_ups(const several& doorbells, std::size_t last, const std::function<void()>& notifier) {
   auto all = doorbells.watched();
   arm(all);
@@ -210,7 +210,7 @@ int wake_ups(const several& doorbells, std::size_t last, const std::function<voi
     }
     EXPECT_LT(clock::now(), deadline) << last << " of " << doorbells.size();
   });
-  // So long that a thread that only polls wakes up many times.
+  // So long that a thread that polls would wake up many times.
   std::this_thread::sleep_for(200ms);
   notifier();
   sleeper.join();
@@ -221,12 +221,12 @@ struct several_of {
   std::size_t in_block;
   std::size_t others;
 };
-// More than one system call takes, too.
+// Includes more doorbells than one system call takes.
 constexpr several_of kinds[] = {{2, 0}, {300, 0}, {0, 2}, {2, 1}, {0, 300}, {200, 100}};
 
 TEST(doorbell_without_waitv, a_sleeper_on_several_does_not_poll) {
   register_for_barriers();
-  // Without the barrier it has to.
+  // Without the barrier the sleeper has to poll.
   const int most = has_asymmetric_barrier() ? 20 : 1'000'000;
   for (const several_of kind : kinds) {
     const several doorbells(kind.in_block, kind.others);
@@ -253,7 +253,7 @@ TEST(doorbell_without_waitv, another_process_wakes_a_sleeper_on_several) {
   EXPECT_EQ(other.wait(), 0);
 }
 
-TEST(doorbell_without_waitv, doorbells_of_two_blocks_are_looked_at_now_and_then) {
+TEST(doorbell_without_waitv, doorbells_of_two_blocks_are_polled) {
   register_for_barriers();
   const several first(1);
   const several second(1);
@@ -270,8 +270,8 @@ TEST(doorbell_without_waitv, doorbells_of_two_blocks_are_looked_at_now_and_then)
 
 // ---- lost wake-ups ------------------------------------------------------------------------------
 
-// The flag alone would not tell: it is up again when the first one goes to sleep.
-TEST(doorbell, a_ring_is_noticed_even_when_another_sleeper_has_raised_the_flag_since) {
+// The flag alone would not tell: it is set again when the first sleeper goes to sleep.
+TEST(doorbell, a_notification_is_noticed_after_another_sleeper_arms) {
   for (const std::size_t count : {1U, 2U}) {
     std::vector<doorbell> doorbells(count);
     auto first = watch(doorbells);
@@ -285,11 +285,11 @@ TEST(doorbell, a_ring_is_noticed_even_when_another_sleeper_has_raised_the_flag_s
   }
 }
 
-/// Two parties that hand a number back and forth and sleep while it is the other's turn. A wake-up
-/// that gets lost leaves both asleep.
+/// Two sides that pass a number back and forth, and sleep while the other side has it. A lost
+/// wake-up leaves both asleep.
 struct ping_pong {
   doorbell doorbells[2];
-  alignas(line_bytes) std::atomic<std::uint64_t> turn{0}; ///< whose turn it is: even or odd
+  alignas(line_bytes) std::atomic<std::uint64_t> turn{0}; ///< even or odd, by side
   alignas(line_bytes) std::atomic<bool> overslept{false};
 };
 
@@ -298,7 +298,8 @@ void play(ping_pong& game, unsigned side, std::uint64_t rounds) {
   for (std::uint64_t n = side; n < rounds && !game.overslept; n += 2) {
     // Acquire; partner: the release store below.
     const auto is_our_turn = [&] { return game.turn.load(std::memory_order_acquire) == n; };
-    // So that the other side finds us anywhere between polling and sleeping.
+    // Spin for a random time, so that the other side finds us anywhere between polling and
+    // sleeping.
     for (std::uint64_t spins = test::scrambled(n) % 400; spins > 0 && !is_our_turn(); --spins) {
       spin_pause();
     }
@@ -323,7 +324,7 @@ std::uint64_t rounds() {
   return test::stress_rounds(60'000, 10'000);
 }
 
-TEST(doorbell, no_wake_up_is_lost_between_two_threads) {
+TEST(doorbell, wakes_each_sleeper_between_two_threads) {
   register_for_barriers();
   ping_pong game;
   std::thread other([&] { play(game, 1, rounds()); });
@@ -333,7 +334,7 @@ TEST(doorbell, no_wake_up_is_lost_between_two_threads) {
   EXPECT_EQ(game.turn, rounds());
 }
 
-TEST(doorbell, no_wake_up_is_lost_between_two_processes) {
+TEST(doorbell, wakes_each_sleeper_between_two_processes) {
   const segment memory = segment::create("farcall-doorbell-test", sizeof(ping_pong));
   auto& game = *new (memory.data()) ping_pong;
   test::forked_child other([&] {
@@ -348,7 +349,7 @@ TEST(doorbell, no_wake_up_is_lost_between_two_processes) {
   EXPECT_EQ(game.turn, rounds());
 }
 
-// One sleeper sleeps on two doorbells that two others notify.
+// One sleeper sleeps on doorbells that two other threads notify.
 void sleep_among(const several& doorbells, bool has_futex_waitv) {
   constexpr std::uint64_t each = test::under_sanitizer ? 2'000 : 10'000;
   register_for_barriers();
@@ -360,7 +361,7 @@ void sleep_among(const several& doorbells, bool has_futex_waitv) {
     for (std::uint64_t n = 1; n <= each && !overslept; ++n) {
       sent[side].store(n, std::memory_order_release);
       notify_if_armed(doorbells[side]);
-      // One at a time: the next one would wake a sleeper who has missed this one.
+      // One at a time: the next notification would wake a sleeper that has missed this one.
       for (test::spinner s; taken[side].load() < n && !overslept; s.pause()) {
       }
     }
@@ -398,12 +399,12 @@ void sleep_among(const several& doorbells, bool has_futex_waitv) {
   EXPECT_FALSE(overslept);
 }
 
-TEST(doorbell, no_wake_up_is_lost_among_several_doorbells) {
+TEST(doorbell, wakes_each_sleeper_on_several_doorbells) {
   sleep_among(several(2), true);
   sleep_among(several(0, 2), true);
 }
 
-TEST(doorbell_without_waitv, no_wake_up_is_lost_among_several_doorbells) {
+TEST(doorbell_without_waitv, wakes_each_sleeper_on_several_doorbells) {
   sleep_among(several(2), false);
   sleep_among(several(0, 2), false);
   sleep_among(several(1, 1), false);

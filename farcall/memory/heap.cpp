@@ -11,10 +11,11 @@ namespace {
 
 constexpr std::uint64_t page_shift = 16;
 constexpr std::uint64_t page = std::uint64_t{1} << page_shift;
-constexpr std::uint64_t most_small = 64 * 1024;
+constexpr std::uint64_t max_small = 64 * 1024;
 
-// Class sizes: every line up to 512 bytes, then four per doubling, so that at most a fifth of a
-// block is lost to rounding.
+// Sizes of small blocks, called classes: every multiple of a line up to 512 bytes, then four sizes
+// between each two powers of two. Rounding up to a class therefore wastes at most a fifth of a
+// block.
 constexpr std::size_t class_of(std::uint64_t bytes) noexcept {
   if (bytes <= 512) return static_cast<std::size_t>((bytes - 1) / line_bytes);
   const auto log = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;
@@ -33,13 +34,14 @@ constexpr bool classes_are_consistent(std::size_t count) noexcept {
     const std::uint64_t bytes = class_bytes(i);
     if (class_of(bytes) != i || class_of(bytes + 1) != i + 1 || bytes % line_bytes != 0)
       return false;
-    if ((bytes == most_small) != (i + 1 == count)) return false;
+    if ((bytes == max_small) != (i + 1 == count)) return false;
   }
   return true;
 }
 
-// Smallest class that is large enough and whose blocks are all aligned. Slabs start at multiples
-// of 64 KiB; a power of two is at most three classes away.
+// Returns the smallest class that is large enough, and whose size is a multiple of the alignment.
+// All blocks of such a class are aligned, because slabs start at multiples of 64 KiB. The search is
+// short, because a power of two is at most three classes away.
 constexpr std::size_t class_for(std::uint64_t bytes, std::uint64_t alignment) noexcept {
   std::size_t index = class_of(std::max(bytes, alignment));
   while (class_bytes(index) % alignment != 0)
@@ -47,8 +49,9 @@ constexpr std::size_t class_for(std::uint64_t bytes, std::uint64_t alignment) no
   return index;
 }
 
-// Whole pages, so that a page belongs to one slab; eight blocks or more, so that the best fit
-// search is rare.
+// Returns the size of a slab. A slab has a whole number of pages, so that a page belongs to one
+// slab only. A slab has space for eight blocks at least, so that the best-fit search for a new slab
+// is rare.
 constexpr std::uint64_t slab_bytes(std::uint64_t block_bytes) noexcept {
   return align_up(std::max(page, 8 * block_bytes), page);
 }
@@ -59,7 +62,8 @@ std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) noexcept {
              : a + b;
 }
 
-// First line start at or after `offset`, or the last one there is.
+// Returns the offset of the first line that starts at or after `offset`. If no line starts there,
+// because `offset` is inside the last line of the address space, returns the offset of that line.
 std::uint64_t first_line(std::uint64_t offset) noexcept {
   return saturating_add(offset, line_bytes - 1) & ~std::uint64_t{line_bytes - 1};
 }
@@ -84,14 +88,15 @@ std::optional<std::uint64_t> heap::range_map::take(std::uint64_t bytes, std::uin
 
   auto at = ranges_.find(fit->second);
   const std::uint64_t rest = at->second.bytes - padding - bytes;
-  // All that can throw comes before the first change.
+  // Allocate the entries first, so that no operation can throw after the first change.
   auto before = padding != 0 ? new_range() : offset_map::node_type{};
   auto after = rest != 0 ? new_range() : offset_map::node_type{};
 
   mark_used(at);
   const std::uint64_t offset = at->first + padding;
   if (padding != 0) {
-    // The new entry takes over the front; the old one, moved, becomes the block.
+    // The new entry gets the part of the range before the block. The old entry moves to `offset`
+    // and becomes the block.
     const std::uint64_t front = at->first;
     auto block = ranges_.extract(at);
     block.key() = offset;
@@ -158,7 +163,8 @@ void heap::range_map::mark_free(offset_map::iterator at) noexcept {
 }
 
 void heap::range_map::mark_used(offset_map::iterator at) noexcept {
-  // Made anew, not assigned: libc++ cannot assign handles of nodes that come from a resource.
+  // Construct the node handle again instead of assigning it, because libc++ cannot assign node
+  // handles with a memory resource.
   auto& parked = at->second.parked;
   std::destroy_at(&parked);
   std::construct_at(&parked, free_.extract({at->second.bytes, at->first}));
@@ -174,15 +180,16 @@ heap::heap(std::uint64_t base_offset, std::uint64_t bytes, std::pmr::memory_reso
 }
 
 std::optional<std::uint64_t> heap::allocate(std::uint64_t bytes, std::uint64_t alignment) noexcept {
-  // Beyond the capacity, rounding up could wrap round.
+  // Refuse sizes above the capacity first, because rounding them up could overflow.
   if (!is_power_of_two(alignment) || bytes > ranges_.capacity()) return std::nullopt;
   bytes = std::max<std::uint64_t>(bytes, 1);
   alignment = std::max<std::uint64_t>(alignment, line_bytes);
   try {
-    if (bytes <= most_small && alignment <= most_small) {
+    if (bytes <= max_small && alignment <= max_small) {
       if (const auto offset = allocate_small(class_for(bytes, alignment))) return offset;
     }
-    // Also small blocks, when there is no space for one more slab.
+    // If there is no space for another slab, take a small block directly from the ranges, like a
+    // large one.
     return allocate_range(align_up(bytes, line_bytes), alignment);
   } catch (const std::bad_alloc&) {
     return std::nullopt;
@@ -191,7 +198,7 @@ std::optional<std::uint64_t> heap::allocate(std::uint64_t bytes, std::uint64_t a
 
 std::optional<std::uint64_t> heap::allocate_small(std::size_t class_index) {
   size_class& sizes = classes_[class_index];
-  const slab_id id = sizes.with_room != no_slab ? sizes.with_room : add_slab(class_index);
+  const slab_id id = sizes.with_space != no_slab ? sizes.with_space : add_slab(class_index);
   if (id == no_slab) return std::nullopt;
   slab& from = slabs_[id];
   if (sizes.empty == id) sizes.empty = no_slab;
@@ -259,10 +266,11 @@ std::optional<std::uint64_t> heap::block_size(std::uint64_t offset) const noexce
 
 std::uint64_t heap::largest_free() noexcept {
   dissolve_empty_slabs();
-  // A free block of a slab may be all that is left.
+  // Include the free blocks in slabs, because a block of a slab may be the largest free memory that
+  // is left.
   std::uint64_t in_slabs = 0;
   for (std::size_t i = 0; i < class_count; ++i) {
-    if (classes_[i].with_room != no_slab) in_slabs = class_bytes(i);
+    if (classes_[i].with_space != no_slab) in_slabs = class_bytes(i);
   }
   return std::max(in_slabs, ranges_.largest_free());
 }
@@ -283,7 +291,7 @@ heap::slab_id heap::add_slab(std::size_t class_index) {
   const std::uint64_t first_page = page_of(*offset);
   const std::uint64_t page_count = bytes / page;
   try {
-    // Creates the tables; the second pass cannot throw any more.
+    // The first pass creates the page tables, so that the second pass cannot throw.
     for (std::uint64_t i = 0; i < page_count; ++i)
       static_cast<void>(page_entry(first_page + i));
   } catch (...) {
@@ -335,7 +343,7 @@ bool heap::dissolve_empty_slabs() noexcept {
 
 void heap::link(slab_id id) noexcept {
   slab& added = slabs_[id];
-  slab_id& head = classes_[added.class_index].with_room;
+  slab_id& head = classes_[added.class_index].with_space;
   added.previous = no_slab;
   added.next = head;
   if (head != no_slab) slabs_[head].previous = id;
@@ -347,7 +355,7 @@ void heap::unlink(slab_id id) noexcept {
   if (gone.previous != no_slab)
     slabs_[gone.previous].next = gone.next;
   else
-    classes_[gone.class_index].with_room = gone.next;
+    classes_[gone.class_index].with_space = gone.next;
   if (gone.next != no_slab) slabs_[gone.next].previous = gone.previous;
   gone.previous = gone.next = no_slab;
 }
@@ -377,7 +385,7 @@ std::optional<std::uint32_t> heap::used_block(slab_id id, std::uint64_t offset) 
   const std::uint64_t distance = offset - in.offset;
   if (distance % in.block_bytes != 0) return std::nullopt;
   const auto index = static_cast<std::uint32_t>(distance / in.block_bytes);
-  // The end of a slab may be too short for a block.
+  // Check the index, because the end of a slab may be too short for another block.
   if (index >= in.block_count || (in.free_bits[index / 64] >> (index % 64) & 1) != 0)
     return std::nullopt;
   return index;

@@ -24,11 +24,11 @@ constexpr std::uint64_t gib = 1024 * mib;
 constexpr std::uint64_t tib = 1024 * gib;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 
-// Counts what a heap takes for its bookkeeping, and can refuse.
+// Counts the memory that a heap takes for its bookkeeping, and can refuse it.
 class counting_resource final : public std::pmr::memory_resource {
  public:
   std::uint64_t allocations = 0;
-  std::uint64_t refused = 0; ///< number of the allocation that fails, counted from 1; 0: none
+  std::uint64_t refused = 0; ///< number, from 1, of the allocation that fails; 0 for none
 
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
@@ -43,7 +43,7 @@ class counting_resource final : public std::pmr::memory_resource {
   }
 };
 
-TEST(heap, grants_what_was_asked_for) {
+TEST(heap, grants_the_requested_sizes) {
   heap h{4096, 16 * mib};
   EXPECT_EQ(h.capacity(), 16 * mib);
   EXPECT_EQ(h.largest_free(), 16 * mib);
@@ -99,7 +99,7 @@ TEST(heap, releases_only_starts_of_blocks_and_only_once) {
 }
 
 TEST(heap, the_unusable_end_of_a_slab_is_no_block) {
-  // 10 blocks of 6 KiB leave 4 KiB of the slab's 64 KiB.
+  // 10 blocks of 6 KiB leave 4 KiB at the end of a slab of 64 KiB.
   heap h{0, 64 * kib};
   std::vector<std::uint64_t> blocks;
   for (int i = 0; i < 10; ++i) {
@@ -152,7 +152,7 @@ TEST(heap, refuses_absurd_requests) {
   for (const std::uint64_t alignment :
        {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{65}, most, most - 1})
     EXPECT_FALSE(h.allocate(64, alignment)) << alignment;
-  // A multiple of 2^63 in this heap is offset 0 only.
+  // The only multiple of 2^63 in this heap is offset 0.
   const std::uint64_t huge_alignment = std::uint64_t{1} << 63U;
   EXPECT_EQ(h.allocate(64, huge_alignment), 0U);
   EXPECT_FALSE(h.allocate(64, huge_alignment));
@@ -203,17 +203,17 @@ TEST(heap, fills_up_with_slabs_and_recovers) {
     blocks.push_back(*offset);
   EXPECT_EQ(blocks.size(), 1024U);
   EXPECT_FALSE(h.allocate(64));
-  // One block back is space for that size, but for nothing larger.
+  // One released block is space for that size, but for no larger one.
   EXPECT_TRUE(h.release(blocks[500]));
   EXPECT_EQ(h.largest_free(), 4 * kib);
   EXPECT_EQ(h.allocate(4 * kib), blocks[500]);
   for (const std::uint64_t offset : blocks)
     EXPECT_TRUE(h.release(offset));
-  // The slab that was kept must not stand in the way of one large block.
+  // The empty slab that was kept must not prevent one large block.
   EXPECT_EQ(h.allocate(4 * mib), 0U);
 }
 
-TEST(heap, an_empty_slab_of_another_size_makes_room_for_a_new_slab) {
+TEST(heap, an_empty_slab_gives_space_to_another_size) {
   heap h{0, 64 * kib};
   const auto a = h.allocate(64);
   ASSERT_TRUE(a && h.release(*a));
@@ -252,7 +252,7 @@ TEST(heap, takes_the_range_that_fits_best) {
   EXPECT_EQ(h.allocate(2 * mib), b) << "free: 3, 2 and 3 MiB";
 }
 
-// Random work against a model that knows every block.
+// Random operations against a model that knows every block.
 struct model_check {
   heap& tested;
   std::uint64_t begin;
@@ -313,7 +313,7 @@ TEST_P(heap_random_test, agrees_with_a_model) {
   const auto below = [&random](std::uint64_t limit) { return random() % limit; };
   for (int phase = 0; phase < 6; ++phase) {
     for (int i = 0; i < 6000; ++i) {
-      // Growing and shrinking phases take turns.
+      // Phases of growing and shrinking alternate.
       const bool grow = below(10) < (phase % 2 == 0 ? 7U : 3U);
       if (grow || model.offsets.empty()) {
         // Sizes spread evenly over their logarithm, up to a quarter of the heap.
@@ -324,7 +324,7 @@ TEST_P(heap_random_test, agrees_with_a_model) {
       } else {
         ASSERT_NO_FATAL_FAILURE(model.release(below(model.offsets.size())));
       }
-      // What a hostile peer might send.
+      // Offsets that a hostile peer might send.
       const std::uint64_t guess = base + below(capacity);
       if (!model.blocks.contains(guess)) {
         ASSERT_FALSE(h.release(guess));
@@ -380,7 +380,7 @@ TEST(heap, needs_no_memory_for_sizes_it_has_seen) {
 }
 
 TEST(heap, survives_running_out_of_private_memory) {
-  // Each time another allocation fails, until the last one did.
+  // In each round the next allocation fails, until no allocation is left to fail.
   bool all_done = false;
   for (std::uint64_t number = 1; !all_done; ++number) {
     ASSERT_LT(number, 1000U);

@@ -9,12 +9,13 @@
 
 namespace farcall {
 
-/// What a process had counted at a moment; see counters.hpp for what each count means.
+/// Counts of a process at one moment. counters.hpp describes each count.
 struct process_counters {
-  /// The end of a lane that sends requests.
+  /// Counts of a requester, the end of a lane that sends requests.
   struct caller {
     node_id peer = 0;
-    bool is_open = false; ///< the lane; another may go on with the same counts
+    bool is_open = false; ///< true if the lane is open. A lane that is opened later to the same
+                          ///< node may continue the counts of a closed lane.
     std::uint64_t calls = 0;
     std::uint64_t posts = 0;
     std::uint64_t answers = 0;
@@ -27,23 +28,23 @@ struct process_counters {
     std::uint64_t batched = 0;
     duration_counts latency;
   };
-  /// The end of a lane that serves them.
+  /// Counts of a responder, the end of a lane that serves requests.
   struct server {
     node_id peer = 0;
     bool is_open = false;
     std::uint64_t bytes_in = 0;
     std::uint64_t bytes_out = 0;
   };
-  /// A thread that runs handlers.
+  /// Counts of a thread that runs handlers.
   struct worker {
     std::uint32_t index = 0;
-    std::uint32_t running_key = 0;    ///< 0: none
-    std::uint32_t running_handle = 0; ///< of a plain function
+    std::uint32_t running_key = 0;    ///< 0 if no handler runs
+    std::uint32_t running_handle = 0; ///< function handle of the running plain function
     std::uint64_t requests = 0;
     std::uint64_t sleeps = 0;
-    std::vector<std::uint64_t> handlers; ///< counts, by key
+    std::vector<std::uint64_t> handlers; ///< number of completed requests, by the handler's key
   };
-  /// One that calls, or copies.
+  /// Counts of a thread that calls or copies.
   struct thread {
     std::uint64_t puts = 0;
     std::uint64_t gets = 0;
@@ -53,7 +54,7 @@ struct process_counters {
     std::uint64_t bytes_copied = 0;
     std::uint64_t sleeps = 0;
   };
-  /// A node as this one knows it.
+  /// Description of a node, as this process knows it.
   struct peer {
     node_id node = 0;
     std::int64_t process = 0;
@@ -61,20 +62,20 @@ struct process_counters {
     std::string route;
     std::string machine;
     std::string name;
-    std::string server{}; ///< "host:port" of the one that has started it; empty: none has
+    std::string server{}; ///< "host:port" of the server that started the node; empty if none did
   };
 
   std::int64_t process = 0;
   std::int64_t host_process = 0;
   std::string host_machine;
   node_id node = 0;
-  std::uint32_t unseen = 0; ///< blocks that found no space in the segment
+  std::uint32_t unseen = 0; ///< number of blocks that did not fit the segment
   std::vector<caller> callers;
   std::vector<server> servers;
   std::vector<worker> workers;
   std::vector<thread> threads;
   std::vector<peer> peers;
-  std::vector<std::string> functions; ///< names, mangled, of handlers from the first user key on
+  std::vector<std::string> functions; ///< mangled names of handlers, from the first user key on
 };
 
 } // namespace farcall

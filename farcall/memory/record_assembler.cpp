@@ -22,7 +22,8 @@ std::uint32_t record_assembler::word_at(std::uint64_t position) const noexcept {
 }
 
 void record_assembler::put_word(std::uint64_t position, std::uint32_t word) noexcept {
-  // Release; partner: the acquire load in peek().
+  // Release, paired with the acquire load in peek(), so that the reader sees the bytes of the
+  // record.
   ring_detail::commit_at(ring_, position & (size_ - 1)).store(word, std::memory_order_release);
 }
 
@@ -32,14 +33,15 @@ void record_assembler::revoke(std::uint64_t consumed) noexcept {
   mark(record_kind::lost);
   for (std::uint64_t at = consumed; at < whole_;) {
     const std::uint64_t next = at + record_span(word_at(at));
-    if (next == at) return; // this was done before
+    if (next == at) return; // already revoked
     put_word(at, commit_word(0, record_kind::lost));
     at = next;
   }
 }
 
 std::size_t record_assembler::space(parts& into, std::uint64_t consumed) noexcept {
-  // The word behind the last record is written too, hence the one granule.
+  // Leave one granule of the ring free, because the word that follows the last record is also
+  // written.
   const std::uint64_t limit = consumed + size_ - record_alignment;
   std::uint64_t from = received_;
   if (from >= limit) return 0;
@@ -56,7 +58,9 @@ std::size_t record_assembler::space(parts& into, std::uint64_t consumed) noexcep
   return count;
 }
 
-/// A record never wraps. What its reader would find to be none ends the stream.
+/// True if `word` can be the first word of a record at position `at`: the record must have a valid
+/// length and end before the end of the ring. Any other word ends the stream, because peek() of the
+/// reader would find no record.
 bool record_assembler::is_record(std::uint64_t at, std::uint32_t word) const noexcept {
   const std::uint64_t span = record_span(word);
   return commit_bytes(word) >= word_bytes && span <= size_ - (at & (size_ - 1)) &&
@@ -84,7 +88,8 @@ bool record_assembler::add(std::size_t bytes) noexcept {
     if (!is_sound) mark(record_kind::corrupt);
     return is_sound;
   }
-  // What lies behind is not whole: it reads as "nothing yet".
+  // Clear the word that follows the whole records, because the next record is not complete. The
+  // reader then waits at this word.
   put_word(at, is_sound ? 0 : commit_word(0, record_kind::corrupt));
   const std::uint64_t begin = whole_;
   whole_ = at;

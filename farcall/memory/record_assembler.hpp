@@ -10,33 +10,40 @@
 
 namespace farcall {
 
-/// Puts the bytes of a stream into a ring, where its reader finds whole records and nothing else:
-/// the first word of what is not whole yet is kept aside. A position in the stream is a position in
-/// the ring. What came is checked as a hostile peer's.
+/// Puts the bytes of a stream into a ring so that the ring's reader finds only whole records. The
+/// reader waits for the first word of a record. That word is therefore kept outside the ring until
+/// the whole record has arrived. Byte n of the stream gets position n in the ring. The bytes are
+/// checked as if they came from a hostile peer.
 class record_assembler {
  public:
-  /// Over a ring that reads as empty.
+  /// Assembles records in the ring at `ring`, which must be empty.
   record_assembler(std::byte* ring, std::uint32_t bytes) noexcept : ring_(ring), size_(bytes) {}
 
   using parts = std::array<iovec, 3>;
-  /// Where the next bytes go, given how far the reader is. Returns how many parts; none: there is
-  /// no space.
+  /// Stores in `into` the parts of memory in which the caller has to store the next bytes of the
+  /// stream. The first part may be the word that is kept outside the ring; the others are free
+  /// parts of the ring. `consumed` is the position up to which the reader has read. Returns the
+  /// number of parts; 0 if the ring is full.
   [[nodiscard]] std::size_t space(parts& into, std::uint64_t consumed) noexcept;
 
-  /// `bytes` more have come, into the parts of space(). Shows the reader the records that are whole
-  /// now. False when something is no record: the reader has been told, and nothing may follow.
+  /// Tells this object that the caller has stored `bytes` more bytes in the parts that space()
+  /// returned. Makes all records visible that are now whole. Returns false if bytes of the stream
+  /// form no record. In this case the reader finds the mark `corrupt` after the last whole record,
+  /// and the caller must add no more bytes.
   [[nodiscard]] bool add(std::size_t bytes) noexcept;
 
-  /// The reader finds a mark, `corrupt` or `lost`, behind the last whole record.
+  /// Ends the ring's content by a mark, `corrupt` or `lost`, which the reader finds after the last
+  /// whole record.
   void mark(record_kind kind) noexcept;
 
-  /// In place of each record that the reader has not begun, it finds the mark `lost`. `consumed`
-  /// says how far it has read, or less. One that it takes at the same time counts as begun.
+  /// Replaces each record that the reader has not yet taken by the mark `lost`. `consumed` is the
+  /// reader's position, or an earlier one. The reader may still get a record that it takes during
+  /// this call.
   void revoke(std::uint64_t consumed) noexcept;
 
-  /// Position behind the last whole record.
+  /// Returns the position of the end of the last whole record.
   [[nodiscard]] std::uint64_t whole() const noexcept { return whole_; }
-  /// Nothing has come behind it.
+  /// True if no bytes of the next record have arrived.
   [[nodiscard]] bool is_between_records() const noexcept { return received_ == whole_; }
 
  private:
@@ -46,7 +53,8 @@ class record_assembler {
 
   std::byte* ring_;
   std::uint32_t size_;
-  /// First word of the record at whole_, which the reader must not see before the rest is there.
+  /// First word of the record at position whole_. The reader must not see this word before the
+  /// whole record has arrived.
   std::uint32_t word_ = 0;
   std::uint64_t whole_ = 0;
   std::uint64_t received_ = 0;

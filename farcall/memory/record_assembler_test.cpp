@@ -14,11 +14,11 @@
 namespace farcall::record_assembler_test {
 namespace {
 
-constexpr std::uint32_t size = smallest_ring;
+constexpr std::uint32_t size = min_ring;
 
 std::uint32_t length_of(std::uint64_t n) { return static_cast<std::uint32_t>(8 + n * 37 % 1000); }
 
-/// What a sender with such a ring sends: `count` records, pads included.
+/// Returns the bytes that a sender with such a ring sends: `count` records, pads included.
 std::vector<std::byte> stream_of_records(std::uint64_t count) {
   test::private_ring ring(size);
   std::vector<std::byte> sent;
@@ -36,8 +36,8 @@ class record_assemblers : public ::testing::Test {
  protected:
   record_assemblers() { attach(in_, ring_.get(), size, consumed_); }
 
-  /// Gives it at most `most` bytes of `stream` from `at` on, as a socket does. Returns how many,
-  /// and leaves in is_sound_ what it says of them.
+  /// Feeds at most `most` bytes of `stream` from `at` on, as a socket does. Returns how many, and
+  /// stores the result of add() in is_sound_.
   std::size_t feed(const std::vector<std::byte>& stream, std::size_t at, std::size_t most) {
     record_assembler::parts parts{};
     const std::size_t count = assembler_.space(parts, consumed_.load());
@@ -60,7 +60,7 @@ class record_assemblers : public ::testing::Test {
   bool is_sound_ = true;
 };
 
-TEST_F(record_assemblers, no_reader_sees_a_part_of_a_record) {
+TEST_F(record_assemblers, readers_see_whole_records_only) {
   constexpr std::uint64_t count = 100;
   const std::vector<std::byte> stream = stream_of_records(count);
   std::size_t at = 0;
@@ -83,7 +83,7 @@ TEST_F(record_assemblers, no_reader_sees_a_part_of_a_record) {
   EXPECT_FALSE(peek(in_));
 }
 
-TEST_F(record_assemblers, a_full_ring_has_no_room_until_its_reader_has_read) {
+TEST_F(record_assemblers, a_full_ring_has_space_after_a_read) {
   const std::vector<std::byte> stream = stream_of_records(40);
   std::size_t at = 0;
   while (const std::size_t fed = feed(stream, at, stream.size()))
@@ -99,7 +99,7 @@ TEST_F(record_assemblers, a_full_ring_has_no_room_until_its_reader_has_read) {
   EXPECT_NE(assembler_.space(parts, consumed_.load()), 0U);
 }
 
-TEST_F(record_assemblers, what_is_no_record_is_told_behind_the_last_one_that_is) {
+TEST_F(record_assemblers, invalid_bytes_leave_a_mark_behind_the_last_record) {
   std::vector<std::byte> stream = stream_of_records(1);
   const std::size_t good = stream.size();
   stream.resize(good + 64);

@@ -6,14 +6,15 @@
 namespace farcall {
 namespace {
 
-/// For rings whose other side polls without being notified.
+/// Word for rings whose receiver polls all the time. It is never odd, so that no commit notifies.
 constexpr std::atomic<std::uint32_t> never_armed{0};
 
-/// For senders of whom every commit has to be noticed.
+/// Word for senders whose hook every commit must call. It is always odd, so that every commit
+/// notifies.
 constexpr std::atomic<std::uint32_t> every_commit{1};
 
-/// For receivers that have given up: a ring without records, and where they say how far they are.
-/// Nobody ever writes to the one, and nobody reads the other.
+/// Empty ring and read position to which close() points an inbox. The inbox then finds no record,
+/// and touches no memory of the peer. Only closed inboxes use them.
 alignas(line_bytes) constinit std::byte empty_ring[line_bytes]{};
 constinit std::atomic<std::uint64_t> unread_position{0};
 
@@ -29,19 +30,21 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
   if (need > record_limit(out.size()) || out.consumed == nullptr) return nullptr; // closed
   const std::uint64_t offset = out.head & out.mask;
   const std::uint64_t pad = offset + need <= out.size() ? 0 : out.size() - offset;
-  // Acquire; partner: the release store in release().
+  // Acquire, paired with the release store in release(), so that the receiver has read the records
+  // whose space is used again.
   const std::uint64_t consumed = out.consumed->load(std::memory_order_acquire);
   FARCALL_RING_HOOK(reserve_after_look);
-  // A receiver that claims to have read what was never sent, or to have un-read, is faulty: it
-  // gets no more space, and the caller's deadline or the heartbeat timeout ends the wait.
-  // The word behind a record is written too, hence one granule less than the ring has.
+  // A position ahead of the sender, or more than a ring behind it, means that the receiver is
+  // faulty. The sender then finds no more space, and the caller's wait ends by its deadline or by
+  // the heartbeat timeout. The usable space is one granule less than the ring, because the word
+  // that follows the last record is also written.
   const std::uint64_t most = out.size() - record_alignment;
   if (out.head - consumed > most) return nullptr;
   const std::uint64_t space = most - (out.head - consumed);
   if (pad + need > space) return nullptr;
   if (pad != 0) {
-    // The receiver goes on at the start of the ring, which must read as "nothing yet" before the
-    // pad sends it there.
+    // The pad sends the receiver to the start of the ring. Clear the word there before the pad is
+    // committed, so that the receiver finds no old record.
     commit_at(out.base, 0).store(0, std::memory_order_relaxed);
     FARCALL_RING_HOOK(pad_after_terminator);
     commit_at(out.base, offset)
@@ -51,7 +54,8 @@ std::byte* reserve_slow(outbox& out, std::uint64_t need) noexcept {
   }
   const std::uint64_t to_end = out.size() - (out.head & out.mask);
   out.limit = out.head + std::min(to_end, space - pad);
-  // The body may be written over the cleared word and then not be committed.
+  // Forget which word was cleared in advance, because the body of the reserved record may overwrite
+  // this word. The next record must not rely on the word if this record is never committed.
   out.cleared = out.mask;
   return out.base + (out.head & out.mask);
 }
@@ -60,21 +64,24 @@ record_view peek_slow(inbox& in, std::uint32_t word) noexcept {
   const record_view corrupt{in.base, 0, record_kind::corrupt};
   if (word == commit_word(0, record_kind::lost)) return {in.base, 0, record_kind::lost};
   const std::uint64_t offset = in.tail & (in.size - 1);
-  // A pad always reaches exactly to the end of the ring and is never the first record after a wrap.
+  // Accept only a pad that ends exactly at the end of the ring and does not start at the ring's
+  // start, because a correct sender writes no other pad.
   if (commit_kind(word) != record_kind::pad || commit_bytes(word) != in.size - offset ||
       offset == 0) {
     return corrupt;
   }
   release(in, {in.base + offset, commit_bytes(word), record_kind::pad});
   FARCALL_RING_HOOK(peek_after_pad);
-  // No pad is taken there, so a peer cannot keep us here for ever.
+  // This recurses only once, because no pad is accepted at the start of the ring, whatever the peer
+  // writes.
   return peek(in);
 }
 
 } // namespace ring_detail
 
 void refuse(outbox& out) noexcept {
-  // The word at the head is the last terminator, so there always is space for it.
+  // Store the mark over the zero word that ends the committed records. This word is at the head,
+  // and exists even if the ring is full.
   ring_detail::commit_at(out.base, out.head & out.mask)
       .store(commit_word(0, record_kind::corrupt), std::memory_order_release);
   ring_detail::notify_if_armed(out);
@@ -100,7 +107,8 @@ void notify_on_commit(outbox& out, void (*hook)(void* context) noexcept, void* c
 }
 
 void clear_ring(std::byte* base) noexcept {
-  // The word that the first poll finds. Relaxed: who hands the ring out orders it.
+  // Clear the word that the first poll reads. Relaxed, because handing the ring to another thread
+  // orders the store.
   ring_detail::commit_at(base, 0).store(0, std::memory_order_relaxed);
 }
 

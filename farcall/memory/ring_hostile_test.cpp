@@ -1,4 +1,4 @@
-// What a faulty or malicious peer may write, and that it harms nobody but itself.
+// A faulty or malicious peer may write anything into a ring, and harms only itself.
 
 #include <farcall/memory/ring.hpp>
 #include <tests/ring_support.hpp>
@@ -13,9 +13,9 @@ namespace {
 using test::private_ring;
 using test::send;
 
-constexpr std::uint64_t small = smallest_ring;
+constexpr std::uint64_t small = min_ring;
 
-// The rule in docs/wire.md, in other words than the ring's.
+// The rule in docs/wire.md, written differently than in the ring.
 bool is_message(std::uint32_t word, std::uint64_t offset) {
   const unsigned kind = word / 0x1000000;
   const unsigned bytes = word % 0x1000000;
@@ -23,7 +23,7 @@ bool is_message(std::uint32_t word, std::uint64_t offset) {
   return bytes >= 8 && bytes <= small / 4 && bytes <= small - offset;
 }
 
-TEST(hostile_ring, every_commit_word_is_a_record_inside_the_ring_or_refused) {
+TEST(hostile_ring, commit_words_are_accepted_inside_the_ring_only) {
   constexpr std::uint64_t offsets[] = {0, 16, 2048, small - 1024, small - 1008, small - 16};
   private_ring r(small);
   for (const std::uint64_t offset : offsets) {
@@ -64,7 +64,7 @@ TEST(hostile_ring, every_commit_word_is_a_record_inside_the_ring_or_refused) {
 
 TEST(hostile_ring, lengths_up_to_the_largest_word_are_refused) {
   private_ring r(small);
-  for (std::uint32_t bytes = small; bytes <= largest_record; bytes += 4093) {
+  for (std::uint32_t bytes = small; bytes <= max_record; bytes += 4093) {
     for (const unsigned kind : {1U, 2U, 4U, 7U, 254U, 255U}) {
       r.forge(0, kind * 0x1000000 + bytes);
       ASSERT_EQ(peek(r.in).kind, record_kind::corrupt) << kind << ", " << bytes;
@@ -72,7 +72,7 @@ TEST(hostile_ring, lengths_up_to_the_largest_word_are_refused) {
   }
 }
 
-TEST(hostile_ring, a_word_changed_after_the_look_changes_nothing) {
+TEST(hostile_ring, a_word_changed_after_the_poll_changes_nothing) {
   private_ring r(small);
   ASSERT_TRUE(send(r.out, 100, 1));
   const record_view record = peek(r.in);
@@ -81,7 +81,7 @@ TEST(hostile_ring, a_word_changed_after_the_look_changes_nothing) {
   EXPECT_EQ(r.in.tail, 112U);
 }
 
-TEST(hostile_ring, a_pad_of_any_other_length_than_the_rest_is_refused) {
+TEST(hostile_ring, a_pad_of_any_other_length_is_refused) {
   constexpr std::uint64_t offset = small - 512;
   for (std::uint32_t bytes = 0; bytes <= 1024; ++bytes) {
     if (bytes == 512) continue;
@@ -92,14 +92,14 @@ TEST(hostile_ring, a_pad_of_any_other_length_than_the_rest_is_refused) {
   }
 }
 
-TEST(hostile_ring, a_pad_of_a_whole_lap_is_refused) {
+TEST(hostile_ring, a_pad_of_a_whole_ring_is_refused) {
   private_ring r(small);
   r.forge(0, commit_word(small, record_kind::pad));
   EXPECT_EQ(peek(r.in).kind, record_kind::corrupt);
   EXPECT_EQ(peek(r.in).kind, record_kind::corrupt);
 }
 
-// A ring full of pads must not keep the receiver going round in circles.
+// A ring full of pads must not keep the receiver in an endless loop.
 TEST(hostile_ring, pads_behind_pads_are_refused) {
   private_ring r(small, small - 64);
   r.forge(small - 64, commit_word(64, record_kind::pad));
@@ -108,7 +108,7 @@ TEST(hostile_ring, pads_behind_pads_are_refused) {
   EXPECT_EQ(peek(r.in).kind, record_kind::corrupt);
 }
 
-TEST(hostile_ring, a_pad_anywhere_leads_to_the_start_of_the_next_lap) {
+TEST(hostile_ring, a_pad_anywhere_leads_to_the_rings_start) {
   for (std::uint64_t offset = 16; offset < small; offset += 16) {
     private_ring r(small, offset);
     r.forge(offset, commit_word(static_cast<std::uint32_t>(small - offset), record_kind::pad));
@@ -126,7 +126,7 @@ TEST(hostile_ring, corrupt_stays_corrupt) {
     ASSERT_EQ(peek(r.in).kind, record_kind::corrupt);
 }
 
-TEST(hostile_ring, a_counter_ahead_of_the_sender_gives_no_room) {
+TEST(hostile_ring, a_position_ahead_of_the_sender_gives_no_space) {
   for (const std::uint64_t start : {std::uint64_t{0}, std::uint64_t{0} - small}) {
     for (const std::uint64_t ahead : {std::uint64_t{1}, std::uint64_t{16}, small,
                                       std::uint64_t{1} << 32, std::uint64_t{1} << 63}) {
@@ -139,7 +139,7 @@ TEST(hostile_ring, a_counter_ahead_of_the_sender_gives_no_room) {
   }
 }
 
-TEST(hostile_ring, a_counter_behind_the_sender_by_more_than_the_ring_gives_no_room) {
+TEST(hostile_ring, a_position_too_far_behind_gives_no_space) {
   for (const std::uint64_t behind :
        {small + 1, small + 16, 2 * small, std::uint64_t{1} << 40, std::uint64_t{1} << 63}) {
     private_ring r(small, std::uint64_t{1} << 41);
@@ -150,7 +150,7 @@ TEST(hostile_ring, a_counter_behind_the_sender_by_more_than_the_ring_gives_no_ro
   }
 }
 
-TEST(hostile_ring, after_a_lie_an_honest_counter_is_believed_again) {
+TEST(hostile_ring, accepts_valid_positions_after_an_invalid_one) {
   private_ring r(small);
   while (send(r.out, 64, 0)) {
   }
@@ -160,8 +160,9 @@ TEST(hostile_ring, after_a_lie_an_honest_counter_is_believed_again) {
   EXPECT_NE(try_reserve(r.out, 64), nullptr);
 }
 
-// Whatever the counter says, reservations and the word behind them stay inside the ring.
-TEST(hostile_ring, any_counter_at_any_time_keeps_the_sender_inside_the_ring) {
+// Reservations and the word behind them stay inside the ring, for any position that the receiver
+// publishes.
+TEST(hostile_ring, any_position_keeps_the_sender_inside_the_ring) {
   private_ring r(small);
   for (std::uint64_t n = 0; n < 200000; ++n) {
     const std::uint64_t dice = test::scrambled(n);
@@ -190,13 +191,13 @@ TEST(hostile_ring, any_counter_at_any_time_keeps_the_sender_inside_the_ring) {
   }
 }
 
-// A sender that forges everything at once, and a receiver that reads what it finds.
-TEST(hostile_ring, random_memory_is_read_inside_the_ring_and_comes_to_an_end) {
+// A sender that writes random bytes everywhere, and a receiver that reads what it finds.
+TEST(hostile_ring, reading_random_memory_stays_inside_the_ring_and_ends) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     private_ring r(small, std::uint64_t{seed} * 16);
     for (std::uint64_t offset = 0; offset < small; offset += 16) {
       const std::uint64_t dice = test::scrambled(seed * small + offset);
-      // Mostly plausible lengths, so that the reader gets somewhere.
+      // Mostly plausible lengths, so that the reader gets further.
       r.forge(offset,
               commit_word(static_cast<std::uint32_t>(dice / 8 % (dice % 8 == 0 ? small : 80)),
                           static_cast<record_kind>(dice >> 40 & 7)));

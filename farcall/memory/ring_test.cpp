@@ -23,7 +23,7 @@ using test::wrong_with;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr std::uint64_t small = smallest_ring;
+constexpr std::uint64_t small = min_ring;
 
 // ---- constants ----------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ TEST(ring, peeking_takes_nothing) {
 
 TEST(ring, all_zero_records_are_records) {
   private_ring r(small);
-  for (int lap = 0; lap < 3; ++lap) {
+  for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 20; ++i) {
       std::byte* record = try_reserve(r.out, 64);
       ASSERT_NE(record, nullptr);
@@ -115,7 +115,7 @@ TEST(ring, small_records_share_a_line) {
 
 // ---- one after the other, in one go -------------------------------------------------------------
 
-/// Lengths of the records that were taken.
+/// Takes records by receive_each(), and returns their lengths.
 std::vector<std::uint32_t> take_each(inbox& in, std::size_t most) {
   std::vector<std::uint32_t> all;
   const auto take = [&](const std::byte* /*record*/, std::uint32_t bytes) {
@@ -127,7 +127,7 @@ std::vector<std::uint32_t> take_each(inbox& in, std::size_t most) {
   return all;
 }
 
-TEST(ring, receiving_each_ends_where_there_is_no_more_or_another_kind) {
+TEST(ring, receiving_each_ends_at_another_kind) {
   private_ring r(small);
   EXPECT_THAT(take_each(r.in, 10), IsEmpty());
   for (const std::uint32_t bytes : {8U, 24U, 100U, 1024U})
@@ -155,8 +155,8 @@ TEST(ring, receiving_each_leaves_a_record_that_is_not_taken) {
   EXPECT_THAT(take_each(r.in, 10), ElementsAre(100U));
 }
 
-// A pad is left to peek().
-TEST(ring, receiving_each_goes_on_behind_the_end_once_peek_has_passed_it) {
+// A pad is left for peek().
+TEST(ring, receiving_each_continues_after_a_peeked_pad) {
   private_ring r(small, small - 64);
   ASSERT_TRUE(send(r.out, 48, 1, record_kind::reply));
   ASSERT_TRUE(send(r.out, 48, 2, record_kind::reply));
@@ -171,7 +171,7 @@ TEST(ring, receiving_each_gives_space_back) {
     while (send(r.out, 64, n, record_kind::reply)) {
     }
     ASSERT_FALSE(take_each(r.in, 40).empty());
-    // Every quarter ring, as release() does.
+    // Published every quarter ring, as by release().
     EXPECT_LT(r.in.tail - r.consumed(), small / 4);
   }
 }
@@ -184,7 +184,7 @@ TEST(ring, a_reservation_that_is_not_committed_is_made_again) {
   for (const std::uint32_t bytes : {16U, 1024U, 40U, 40U}) {
     std::byte* record = try_reserve(r.out, bytes);
     ASSERT_EQ(record, r.base() + 48);
-    // The body may look like anything meanwhile.
+    // The body may contain anything meanwhile.
     std::fill_n(record + 4, bytes - 4, std::byte{0xFF});
     const record_view first = peek(r.in);
     ASSERT_EQ(wrong_with(first, 48, 1), "");
@@ -195,7 +195,7 @@ TEST(ring, a_reservation_that_is_not_committed_is_made_again) {
   EXPECT_EQ(wrong_with(peek(r.in), 20, 2), "");
 }
 
-// What was written into a longer reservation must not be taken for what follows a shorter record.
+// Bytes written into a longer reservation must not be taken for the record behind a shorter one.
 TEST(ring, a_reservation_given_up_leaves_nothing_behind) {
   for (std::uint64_t start = small - 192; start < small + 64; start += 16) {
     for (const std::uint32_t before : {0U, 16U, 32U}) {
@@ -243,7 +243,7 @@ TEST(ring, full_means_null_and_loses_nothing) {
   unsigned sent = 0;
   while (send(r.out, 64, sent))
     ++sent;
-  // All but the word that ends the last record.
+  // All lines except one: the word that ends the last record needs a granule.
   EXPECT_EQ(sent, small / 64 - 1);
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(try_reserve(r.out, 64), nullptr);
@@ -256,7 +256,7 @@ TEST(ring, full_means_null_and_loses_nothing) {
   EXPECT_TRUE(send(r.out, 64, 0));
 }
 
-TEST(ring, a_full_ring_may_have_room_for_less) {
+TEST(ring, a_full_ring_may_have_space_for_less) {
   private_ring r(small);
   for (unsigned n = 0; n < 3; ++n)
     ASSERT_TRUE(send(r.out, 1024, n));
@@ -271,7 +271,7 @@ TEST(ring, a_full_ring_may_have_room_for_less) {
   }
 }
 
-TEST(ring, the_sender_is_told_every_quarter_ring) {
+TEST(ring, the_position_is_published_every_quarter_ring) {
   private_ring r(small);
   for (unsigned n = 0; n < 32; ++n)
     ASSERT_TRUE(send(r.out, 64, n));
@@ -290,7 +290,7 @@ TEST(ring, a_full_ring_that_needs_a_pad_writes_none) {
     const record_view record = peek(r.in);
     ASSERT_EQ(wrong_with(record, 640, n), "");
     release(r.in, record);
-    // The record goes to the start of the ring, and the word behind it must be free too.
+    // The record goes to the start of the ring, and the word behind it must be free, too.
     if (r.consumed().load() < 512 + 16) {
       ASSERT_EQ(try_reserve(r.out, 512), nullptr) << n;
     }
@@ -300,8 +300,8 @@ TEST(ring, a_full_ring_that_needs_a_pad_writes_none) {
   EXPECT_EQ(wrong_with(peek(r.in), 512, 6), "");
 }
 
-// Otherwise a sender could wait for ever: the receiver says nothing more once it has read all.
-TEST(ring, a_drained_ring_takes_the_largest_record_wherever_it_stands) {
+// Otherwise a sender could wait for ever: the receiver publishes nothing more once it has read all.
+TEST(ring, a_drained_ring_takes_the_largest_record_anywhere) {
   for (std::uint64_t start = 0; start < small; start += record_alignment) {
     for (std::uint32_t step : {16U, 48U, 240U, 1024U}) {
       private_ring r(small, start);
@@ -315,24 +315,24 @@ TEST(ring, a_drained_ring_takes_the_largest_record_wherever_it_stands) {
   }
 }
 
-// ---- laps and wraps -----------------------------------------------------------------------------
+// ---- wraps --------------------------------------------------------------------------------------
 
-TEST(ring, exact_laps_need_no_pad) {
+TEST(ring, records_that_fill_the_ring_need_no_pad) {
   for (const std::uint32_t bytes : {16U, 64U, 256U, 512U, 1024U}) {
     private_ring r(small);
-    const std::uint64_t per_lap = small / bytes;
-    for (std::uint64_t n = 0; n < 5 * per_lap; ++n) {
+    const std::uint64_t per_round = small / bytes;
+    for (std::uint64_t n = 0; n < 5 * per_round; ++n) {
       ASSERT_TRUE(send(r.out, bytes, n));
       const record_view record = peek(r.in);
       ASSERT_EQ(wrong_with(record, bytes, n), "");
-      ASSERT_EQ(record.data, r.base() + n % per_lap * bytes);
+      ASSERT_EQ(record.data, r.base() + n % per_round * bytes);
       release(r.in, record);
     }
     EXPECT_EQ(r.in.tail, 5 * small);
   }
 }
 
-TEST(ring, a_record_that_does_not_fit_the_end_starts_the_next_lap) {
+TEST(ring, a_record_too_long_for_the_end_wraps) {
   for (std::uint64_t left = 16; left < 1024; left += 16) {
     private_ring r(small, small - left);
     const auto bytes = static_cast<std::uint32_t>(left + 1);
@@ -359,7 +359,7 @@ TEST(ring, a_record_that_just_fits_the_end_stays_there) {
   }
 }
 
-TEST(ring, largest_records_go_round_and_round) {
+TEST(ring, max_records_wrap) {
   for (const std::uint64_t size : {small, 4 * small, 16 * small}) {
     for (const std::uint64_t start : {std::uint64_t{0}, std::uint64_t{16}, size - 16}) {
       private_ring r(size, start);
@@ -374,8 +374,8 @@ TEST(ring, largest_records_go_round_and_round) {
   }
 }
 
-// Here the quarter is more than a commit word can say.
-TEST(ring, the_largest_record_of_the_largest_ring_goes_round_and_round) {
+// Here a quarter ring is more than a commit word can hold.
+TEST(ring, max_records_wrap_in_the_largest_ring) {
   constexpr std::uint64_t size = std::uint64_t{1} << 26;
   constexpr std::uint32_t bytes = record_limit(size);
   static_assert(bytes > (1U << 24) - 64 && bytes < 1U << 24);
@@ -418,10 +418,10 @@ TEST(ring, counters_may_pass_any_power_of_two) {
   }
 }
 
-TEST(ring, stale_payload_that_looks_like_records_is_never_taken_for_one) {
+TEST(ring, stale_payload_is_never_taken_for_a_record) {
   private_ring r(small);
   std::mt19937 random(1);
-  // The whole body is commit words, so wherever a later record ends there is a convincing one.
+  // The whole body consists of commit words, so any later record ends at a plausible one.
   const auto send_disguised = [&](std::uint32_t bytes, std::uint32_t n) {
     std::byte* record = try_reserve(r.out, bytes);
     if (record == nullptr) return false;
@@ -491,7 +491,7 @@ TEST(ring, any_mixture_of_lengths_arrives_in_order) {
   }
 }
 
-TEST(ring, a_refusal_follows_what_was_sent_and_ends_it) {
+TEST(ring, a_refusal_follows_the_records_and_ends_the_ring) {
   for (std::uint64_t start = small - 192; start < small + 64; start += 16) {
     private_ring r(small, start);
     int notifications = 0;
@@ -523,7 +523,7 @@ TEST(ring, even_a_full_ring_can_be_refused) {
   EXPECT_EQ(peek(r.in).kind, record_kind::corrupt);
 }
 
-TEST(ring, a_receiver_that_has_closed_finds_nothing_and_tells_nothing) {
+TEST(ring, a_closed_receiver_finds_and_publishes_nothing) {
   for (unsigned n = 0; n < 300; n += 7) {
     private_ring r(small);
     for (unsigned i = 0; i < n; ++i) {
@@ -538,7 +538,7 @@ TEST(ring, a_receiver_that_has_closed_finds_nothing_and_tells_nothing) {
     close(r.in);
     EXPECT_FALSE(peek(r.in));
     EXPECT_FALSE(has_record(r.in, read)) << "where it was";
-    // Of the record that it was reading it may still get rid, any number of times.
+    // The receiver may still release the record that it was reading, any number of times.
     for (int i = 0; i < 200; ++i)
       release(r.in, current);
     EXPECT_FALSE(peek(r.in));
@@ -547,7 +547,7 @@ TEST(ring, a_receiver_that_has_closed_finds_nothing_and_tells_nothing) {
   }
 }
 
-TEST(ring, a_closed_ring_has_no_room_wherever_it_stands_and_what_was_sent_is_still_read) {
+TEST(ring, a_closed_ring_has_no_space_and_is_drained) {
   for (const std::uint64_t start : {std::uint64_t{0}, small - 16, small * 5 + 64,
                                     std::uint64_t{0} - small, std::uint64_t{1} << 63}) {
     private_ring r(small, start);
@@ -560,7 +560,7 @@ TEST(ring, a_closed_ring_has_no_room_wherever_it_stands_and_what_was_sent_is_sti
     ASSERT_EQ(wrong_with(record, 100, 1), "");
     release(r.in, record);
     EXPECT_FALSE(peek(r.in));
-    EXPECT_EQ(try_reserve(r.out, 8), nullptr) << "what is read gives no room either";
+    EXPECT_EQ(try_reserve(r.out, 8), nullptr) << "reading gives no space either";
   }
 }
 
@@ -571,7 +571,7 @@ TEST(ring, a_cleared_ring_reads_as_empty) {
   EXPECT_FALSE(peek(r.in));
 }
 
-TEST(ring, passing_over_ends_behind_what_is_committed_pads_and_all) {
+TEST(ring, skipping_ends_behind_committed_records_and_pads) {
   private_ring r(small);
   for (std::uint64_t n = 0; n < 200; ++n) {
     ASSERT_TRUE(send(r.out, static_cast<std::uint32_t>(8 + n * 37 % 1000), n));
@@ -589,7 +589,7 @@ TEST(ring, passing_over_ends_behind_what_is_committed_pads_and_all) {
 
 // ---- waking -------------------------------------------------------------------------------------
 
-TEST(ring, a_commit_kicks_when_attention_is_asked_for_and_only_then) {
+TEST(ring, a_commit_notifies_only_if_armed) {
   private_ring r(small);
   std::atomic<std::uint32_t> armed{0};
   int notifications = 0;
@@ -607,7 +607,7 @@ TEST(ring, a_commit_kicks_when_attention_is_asked_for_and_only_then) {
   EXPECT_EQ(notifications, 2);
 }
 
-TEST(ring, a_doorbell_is_rung_by_a_commit_while_its_flag_is_up) {
+TEST(ring, a_commit_notifies_an_armed_doorbell) {
   private_ring r(small);
   doorbell wakes;
   notify_on_commit(r.out, wakes);
@@ -618,7 +618,7 @@ TEST(ring, a_doorbell_is_rung_by_a_commit_while_its_flag_is_up) {
   EXPECT_EQ(wakes.word, 2U) << "the flag is down, one ring is counted";
 }
 
-TEST(ring, nobody_is_kicked_by_a_reservation_or_a_pad) {
+TEST(ring, reservations_and_pads_do_not_notify) {
   private_ring r(small, small - 16);
   int notifications = 0;
   notify_on_commit(

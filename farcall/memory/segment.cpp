@@ -25,7 +25,8 @@ std::string limit_hint(int error_number) {
   return "";
 }
 
-/// As ftruncate(), beyond the limit of file sizes too: an error, not the end of the process.
+/// Sets the size of a file like ftruncate(). A size beyond the limit of file sizes is an error, and
+/// causes no SIGXFSZ.
 int set_size(int file, std::size_t bytes) noexcept {
   sigset_t too_large;
   sigset_t before;
@@ -46,8 +47,8 @@ int set_size(int file, std::size_t bytes) noexcept {
   return status;
 }
 
-/// A core dump would otherwise touch every page, and so fill the machine's memory with what nobody
-/// has used: a heap is as large as that.
+/// Excludes memory from core dumps, because a dump would touch every page, and fill the machine's
+/// memory with unused parts of a heap.
 std::byte* without_core_dump(std::byte* data, std::size_t bytes) noexcept {
   (void)::madvise(data, bytes, MADV_DONTDUMP);
   return data;
@@ -59,7 +60,8 @@ std::uint64_t inode_of(int fd) {
   return status.st_ino;
 }
 
-/// Alignment of the addresses at which the file can be mapped: of a huge page, if it has these.
+/// Returns the alignment of the addresses at which the file can be mapped. It is the size of a huge
+/// page if the file has huge pages.
 std::size_t alignment_of(int fd) noexcept {
   struct stat status{};
   if (::fstat(fd, &status) != 0) return segment_alignment;
@@ -86,10 +88,11 @@ std::byte* map_shared(int fd, std::size_t bytes) {
     if (gap_of(anywhere) == 0) return without_core_dump(static_cast<std::byte*>(anywhere), bytes);
     ::munmap(anywhere, bytes);
   } else if (errno != EINVAL) {
-    // Emulators choose addresses for huge pages without regard to their alignment: EINVAL.
+    // Go on after EINVAL. An emulator causes this error, because it chooses addresses for huge
+    // pages without regard to their alignment.
     throw_unmapped(bytes, errno);
   }
-  // Space that holds an aligned place.
+  // Reserve address space that is large enough to contain an aligned place.
   const std::size_t end = align_up(bytes, page_bytes());
   const std::size_t space_bytes = end + alignment;
   void* const space =
@@ -134,7 +137,7 @@ segment segment::create(const std::string& label, std::size_t bytes, page_kind p
     const int reason = errno;
     throw_system_error("creating shared memory \"" + label + "\"" + limit_hint(reason), reason);
   }
-  // The default mode of a memory file is 0777; nobody but its owner has business here.
+  // Restrict access to the owner, because the default mode of a memory file is 0777.
   if (::fchmod(made.file_.get(), S_IRUSR | S_IWUSR) != 0) {
     throw_system_error("restricting shared memory \"" + label + "\" to its owner", errno);
   }
@@ -145,7 +148,8 @@ segment segment::create(const std::string& label, std::size_t bytes, page_kind p
     if (reason != EFBIG) throw_system_error(what, reason);
     throw segment_too_large(what + " (file size limit, 'ulimit -f'?): " + reason_text(reason));
   }
-  // Whoever is given the file could otherwise shorten it, and our next read would be a SIGBUS.
+  // Seal the size. Otherwise a process that gets the file could shorten it, and the next access of
+  // this process would be a SIGBUS.
   if (::fcntl(made.file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw_system_error("fixing the size of shared memory \"" + label + "\"", errno);
   }
@@ -187,7 +191,7 @@ int segment::reserve(std::size_t offset, std::size_t bytes) noexcept {
     if (reason == 0 || reason == ENOSPC || reason == ENOMEM) return reason;
   }
 #ifdef MADV_POPULATE_WRITE
-  // Filters of system calls may refuse fallocate().
+  // Try madvise() instead of fallocate(), which a seccomp filter may refuse.
   if (::madvise(data_ + offset, bytes, MADV_POPULATE_WRITE) == 0) return 0;
 #endif
   return reason;
@@ -202,7 +206,7 @@ void segment::discard(std::size_t offset, std::size_t bytes) noexcept {
                   static_cast<off_t>(first), static_cast<off_t>(last - first)) == 0) {
     return;
   }
-  // Failure only keeps the memory in use.
+  // Ignore a failure, because it only keeps the memory in use.
   (void)::madvise(data_ + first, last - first, MADV_REMOVE);
 }
 

@@ -11,21 +11,21 @@
 
 namespace farcall {
 
-/// Size of the pages that memory is mapped in: the usual ones, or those of the huge page pool.
+/// Kind of the pages in which memory is mapped: normal pages, or pages from the huge page pool.
 enum class page_kind { normal, huge };
 
-/// What the addresses of segments are multiples of, in every process.
+/// Alignment of the addresses of segments, in every process.
 inline constexpr std::size_t segment_alignment = 65536;
 
-/// The address space, or a limit of file sizes, has no space for a segment.
+/// Thrown if the address space has no space for a segment, or a limit of file sizes is too low.
 class segment_too_large : public error {
  public:
   using error::error;
 };
 
-/// A piece of memory that can be shared with other processes: an anonymous memory file and its
-/// mapping. Owns both. It has no name in any file system, so nothing is left behind by a crash.
-/// Pages are taken from the system when they are first touched. Its address is a multiple of
+/// Memory that can be shared with other processes. Consists of an anonymous memory file and its
+/// mapping, and owns both. The file has no name in any file system, so that a crash leaves nothing
+/// behind. The system provides pages when they are first touched. The address is a multiple of
 /// segment_alignment.
 class segment {
  public:
@@ -36,39 +36,45 @@ class segment {
   segment& operator=(const segment&) = delete;
   ~segment();
 
-  /// A new segment of `bytes` zero bytes, mode 0600, whose size nobody can change. `label` shows up
-  /// in /proc/PID/maps. Throws error when descriptors or address space (segment_too_large) run out,
-  /// or when huge pages are asked for and the system has no pool of them.
+  /// Makes a segment of `bytes` zero bytes, with mode 0600 and a fixed size. `label` appears in
+  /// /proc/PID/maps. Throws segment_too_large if the address space or the limit of file sizes is
+  /// too small. Throws error if no descriptor is left, or if huge pages are requested and the
+  /// system has no pool of them.
   [[nodiscard]] static segment create(const std::string& label, std::size_t bytes,
                                       page_kind pages = page_kind::normal);
 
-  /// Maps a segment made by another process; takes the descriptor. `bytes` must not exceed the size
-  /// of the file, otherwise throws error: a shorter file would turn reads into SIGBUS.
+  /// Maps a segment that another process has made, and takes ownership of the descriptor. Throws
+  /// error if `bytes` exceeds the size of the file, because reads beyond the file would cause a
+  /// SIGBUS.
   [[nodiscard]] static segment map(unique_fd file, std::size_t bytes);
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
   [[nodiscard]] explicit operator bool() const noexcept { return data_ != nullptr; }
-  /// Descriptor to pass on; -1 once close_file was called. Stays owned by the segment.
+  /// Returns the descriptor, which other processes can be given. The segment owns the descriptor.
+  /// -1 after close_file().
   [[nodiscard]] int fd() const noexcept { return file_.get(); }
 
-  /// Closes the descriptor and keeps the mapping, once nobody else needs to be given the segment.
+  /// Closes the descriptor and keeps the mapping. Called when the segment will not be passed on any
+  /// more.
   void close_file() noexcept { file_.reset(); }
 
-  /// Takes the pages of [offset, offset + bytes) from the system now; `offset` is a multiple of a
-  /// page. Returns 0, or else errno: ENOSPC or ENOMEM when there are not enough pages. Touching
-  /// them would then kill the process.
+  /// Makes the system provide the pages of [offset, offset + bytes) now; `offset` is a multiple of
+  /// a page. Returns 0, or an errno. ENOSPC or ENOMEM means that there are not enough pages, and
+  /// that touching the pages would kill the process.
   [[nodiscard]] int reserve(std::size_t offset, std::size_t bytes) noexcept;
 
-  /// The descriptor, to pass the segment on later; keeps the mapping.
+  /// Gives ownership of the descriptor to the caller, who can pass the segment on later. Keeps the
+  /// mapping.
   [[nodiscard]] unique_fd take_file() noexcept { return std::move(file_); }
 
-  /// Gives the whole pages inside [offset, offset + bytes) back to the system; they read as zero
-  /// afterwards, in every process.
+  /// Gives the whole pages inside [offset, offset + bytes) back to the system. Afterwards they read
+  /// as zero in every process.
   void discard(std::size_t offset, std::size_t bytes) noexcept;
 
  private:
-  /// False once something else has closed the descriptor: its number may be another file's.
+  /// False if other code has closed the descriptor, so that the descriptor's number may belong to
+  /// another file.
   [[nodiscard]] bool has_own_file() const noexcept;
 
   unique_fd file_;
@@ -77,10 +83,11 @@ class segment {
   std::size_t bytes_ = 0;
 };
 
-/// Maps `bytes` at `data` in this process ahead of their first use. A hint: failure is harmless.
+/// Maps `bytes` bytes at `data` in this process before their first use. This is only a hint, whose
+/// failure is harmless.
 void prefault(std::byte* data, std::size_t bytes) noexcept;
 
-/// Size of a normal page.
+/// Returns the size of a normal page.
 [[nodiscard]] std::size_t page_bytes() noexcept;
 
 } // namespace farcall

@@ -56,7 +56,7 @@ TEST(segment, stays_out_of_core_dumps) {
   EXPECT_THAT(flags, HasSubstr(" dd")) << "do not dump";
 }
 
-TEST(segment, lies_at_a_multiple_of_its_alignment_in_every_process) {
+TEST(segment, is_aligned_in_every_process) {
   std::vector<segment> all;
   for (std::size_t bytes = 1; bytes < std::size_t{1} << 22; bytes = bytes * 3 + 1000) {
     all.push_back(segment::create("farcall-test", bytes));
@@ -113,13 +113,13 @@ TEST(segment, has_no_name_in_any_file_system) {
   EXPECT_EQ(status.st_nlink, 0U);
 }
 
-TEST(segment, shows_its_label_to_those_who_look_at_the_process) {
+TEST(segment, shows_its_label_in_the_map_of_the_process) {
   const segment s = segment::create("farcall-a-label", mib);
   EXPECT_THAT(mappings(), HasSubstr("farcall-a-label"));
 }
 
-// A peer that makes the file shorter would kill us with SIGBUS.
-TEST(segment, cannot_be_made_shorter_or_longer_by_those_who_were_given_it) {
+// A peer that shortens the file would kill us with SIGBUS.
+TEST(segment, cannot_be_resized_by_its_receivers) {
   const segment s = segment::create("farcall-test", mib);
   const unique_fd theirs = duplicate(s);
   EXPECT_NE(::ftruncate(theirs.get(), 4096), 0);
@@ -166,7 +166,7 @@ TEST(segment, a_file_shorter_than_announced_is_refused) {
   }
 }
 
-TEST(segment, what_is_no_file_is_refused) {
+TEST(segment, a_descriptor_without_a_file_is_refused) {
   EXPECT_THROW((void)segment::map(unique_fd{}, 4096), error);
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -251,7 +251,7 @@ TEST(segment, reserving_fails_where_there_is_nothing_to_reserve) {
   EXPECT_EQ(static_cast<std::size_t>(status.st_size), mib);
 }
 
-/// Bytes of memory that the file takes.
+/// Bytes of memory that the file occupies.
 std::size_t bytes_taken(const unique_fd& file) {
   struct stat status{};
   EXPECT_EQ(::fstat(file.get(), &status), 0);
@@ -274,7 +274,7 @@ TEST(segment, needs_no_fallocate_to_take_and_discard_pages) {
   }).join();
 }
 
-// A handler that closes all descriptors and opens a file of its own gives that file the number.
+// A handler may close all descriptors and open a file of its own, which gets the segment's number.
 TEST(segment, changes_no_other_file_under_its_number) {
   segment s = segment::create("farcall-test", 4 * mib);
   const unique_fd same = duplicate(s);
@@ -329,7 +329,7 @@ TEST(segment, prefaulting_keeps_the_contents) {
   prefault(s.data(), mib);
   EXPECT_EQ(s.data()[4096], std::byte{9});
   EXPECT_EQ(s.data()[0], std::byte{0});
-  prefault(s.data() + 1, 1); // a hint: nothing can go wrong
+  prefault(s.data() + 1, 1); // a hint: it cannot fail
 }
 
 // ---- limits -------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ TEST(segment, a_lack_of_descriptors_is_named_with_the_remedy) {
 }
 
 TEST(segment, cannot_be_executed) {
-  // Systems with vm.memfd_noexec=2 refuse files that can be. Linux before 6.3 knows no others.
+  // Systems with vm.memfd_noexec=2 refuse executable memory files. Linux before 6.3 has no others.
   constexpr unsigned no_execution = 8;
   const unique_fd probe(::memfd_create("probe", MFD_CLOEXEC | no_execution));
   constexpr int sealed_mode = 0x20; // F_SEAL_EXEC

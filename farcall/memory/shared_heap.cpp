@@ -9,22 +9,23 @@
 namespace farcall {
 namespace {
 
-/// Unit in which pages are taken from the system: large enough that small blocks seldom need a
-/// system call, and a whole number of huge pages.
+/// Number of bytes for which the system is asked for pages at once. It is so large that small
+/// blocks seldom need a system call, and it is a whole number of huge pages.
 constexpr std::uint64_t backing_chunk = std::uint64_t{2} << 20;
 
-/// Blocks from this size on give their pages back when released. Smaller ones keep them, because
-/// taking pages anew costs more than the copy that fills them.
+/// Size of the smallest block whose release gives its pages back to the system. Smaller blocks keep
+/// their pages, because taking pages again costs more than the copy that fills them.
 constexpr std::uint64_t discard_from = std::uint64_t{64} << 20;
 
-/// Blocks from this size on try huge pages first.
+/// Size of the smallest block for which huge pages are tried first.
 constexpr std::uint64_t huge_from = backing_chunk;
 
-/// From here on we ask how much memory there is before taking it, because the system would rather
-/// kill a process than refuse.
+/// Size of the smallest block for which the available memory is checked first, because the system
+/// would rather kill a process than refuse memory.
 constexpr std::uint64_t ask_from = std::uint64_t{16} << 20;
 
-/// Throws out_of_memory if the system has memory, and refuses to give it for another reason.
+/// Throws out_of_memory, with the reason, if the system has refused memory, and not for a lack of
+/// memory. Does nothing otherwise.
 void refuse_if_not_for_space(std::uint64_t bytes, int reason) {
   if (reason == 0 || reason == ENOSPC || reason == ENOMEM) return;
   const std::string why =
@@ -52,7 +53,8 @@ int shared_heap::region::back(std::uint64_t offset, std::uint64_t bytes) {
   for (std::uint64_t chunk = first; chunk <= last; ++chunk) {
     if (backed[chunk]) continue;
     if (const int reason = memory.reserve(start_of(chunk), bytes_of(chunk)); reason != 0) {
-      // Others may have a use for what was still to be had.
+      // Give back the pages that this call has taken so far, because they may be enough for a
+      // smaller block.
       for (const std::uint64_t unused : taken) {
         memory.discard(start_of(unused), bytes_of(unused));
         backed[unused] = false;
@@ -92,7 +94,7 @@ std::byte* shared_heap::allocate_in(region& r, std::uint64_t bytes, std::uint64_
 }
 
 std::byte* shared_heap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
-  // Mappings start at a page, so nothing more can be promised.
+  // Refuse alignments above a page, because a mapping is only sure to start at a page.
   if (!is_power_of_two(alignment) || alignment > page_bytes()) {
     throw error("memory aligned to " + std::to_string(alignment) +
                 " bytes cannot be had; give a power of two up to " + std::to_string(page_bytes()));
@@ -109,7 +111,7 @@ std::byte* shared_heap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     if (std::byte* block = allocate_in(*regions_[0], bytes, alignment, reason)) return block;
   }
   refuse_if_not_for_space(bytes, reason);
-  throw out_of_memory("no room for " + std::to_string(bytes) + " bytes: this node has " +
+  throw out_of_memory("no space for " + std::to_string(bytes) + " bytes: this node has " +
                       std::to_string(regions_[0]->blocks.bytes_in_use()) + " bytes in use, " +
                       std::to_string(available_memory().value_or(0)) +
                       " bytes of memory are free, and its " + "shared segment has " +

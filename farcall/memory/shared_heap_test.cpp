@@ -47,7 +47,7 @@ bool lies_in(const std::byte* block, std::uint64_t bytes,
          address - window.first <= window.second - bytes;
 }
 
-/// Memory in use by the file behind `fd`, in bytes.
+/// Returns the memory in use by the file of `fd`, in bytes.
 std::uint64_t pages_of(int fd) {
   struct stat status{};
   EXPECT_EQ(::fstat(fd, &status), 0);
@@ -56,7 +56,7 @@ std::uint64_t pages_of(int fd) {
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-TEST(shared_heap, gives_blocks_that_can_be_written_and_do_not_overlap) {
+TEST(shared_heap, gives_writable_blocks_that_do_not_overlap) {
   auto heap = heap_of(64 * mib);
   std::vector<std::pair<std::byte*, std::uint64_t>> blocks;
   std::uint64_t n = 0;
@@ -76,7 +76,7 @@ TEST(shared_heap, gives_blocks_that_can_be_written_and_do_not_overlap) {
   }
 }
 
-TEST(shared_heap, gives_something_even_for_nothing) {
+TEST(shared_heap, gives_a_block_for_zero_bytes) {
   auto heap = heap_of(mib);
   std::byte* const one = heap.allocate(0);
   std::byte* const other = heap.allocate(0);
@@ -111,7 +111,7 @@ TEST(shared_heap, keeps_or_refuses_other_alignments) {
   }
 }
 
-TEST(shared_heap, counts_what_is_in_use) {
+TEST(shared_heap, counts_bytes_in_use) {
   auto heap = heap_of(16 * mib);
   EXPECT_EQ(heap.bytes_in_use(), 0U);
   std::byte* const small = heap.allocate(100);
@@ -123,7 +123,7 @@ TEST(shared_heap, counts_what_is_in_use) {
   EXPECT_EQ(heap.bytes_in_use(), 0U);
 }
 
-TEST(shared_heap, reuses_what_was_released) {
+TEST(shared_heap, reuses_released_blocks) {
   auto heap = heap_of(16 * mib);
   for (int round = 0; round < 2000; ++round) {
     std::byte* const large = heap.allocate(8 * mib);
@@ -134,7 +134,7 @@ TEST(shared_heap, reuses_what_was_released) {
   EXPECT_EQ(heap.bytes_in_use(), 0U);
 }
 
-TEST(shared_heap, releases_nothing_but_its_own_blocks) {
+TEST(shared_heap, releases_its_own_blocks_only) {
   auto heap = heap_of(16 * mib);
   std::byte outside{};
   std::byte* const block = heap.allocate(1000);
@@ -153,7 +153,7 @@ TEST(shared_heap, releases_nothing_but_its_own_blocks) {
 
 // ---- out of memory ------------------------------------------------------------------------------
 
-TEST(shared_heap, what_is_larger_than_the_segment_is_refused_with_the_sizes) {
+TEST(shared_heap, a_block_larger_than_the_segment_is_refused) {
   auto heap = heap_of(16 * mib);
   std::byte* const block = heap.allocate(mib);
   for (const std::uint64_t bytes :
@@ -170,7 +170,7 @@ TEST(shared_heap, what_is_larger_than_the_segment_is_refused_with_the_sizes) {
   EXPECT_TRUE(heap.release(heap.allocate(12 * mib)));
 }
 
-TEST(shared_heap, a_full_heap_says_so_and_goes_on_when_there_is_room) {
+TEST(shared_heap, a_full_heap_refuses_until_there_is_space) {
   auto heap = heap_of(8 * mib);
   std::vector<std::byte*> blocks;
   const auto fill = [&] {
@@ -183,8 +183,8 @@ TEST(shared_heap, a_full_heap_says_so_and_goes_on_when_there_is_room) {
   EXPECT_NE(heap.allocate(100'000), nullptr);
 }
 
-// The system would rather kill a process than refuse it memory.
-TEST(shared_heap, more_than_the_machine_has_is_refused_before_it_is_taken) {
+// The system would rather kill a process than refuse memory.
+TEST(shared_heap, more_than_the_machines_memory_is_refused_first) {
   const std::uint64_t available = available_memory().value_or(0);
   ASSERT_GT(available, 0U);
   segment sparse = segment::create("farcall-heap-test", 4 * available);
@@ -195,7 +195,7 @@ TEST(shared_heap, more_than_the_machine_has_is_refused_before_it_is_taken) {
   EXPECT_LT(pages_of(file.get()), mib);
 }
 
-TEST(shared_heap, a_block_whose_pages_cannot_be_had_is_not_given) {
+TEST(shared_heap, a_block_without_pages_is_not_given) {
   segment memory = segment::create("farcall-heap-test", 16 * mib);
   memory.close_file();
   shared_heap heap(std::move(memory), segment{});
@@ -209,7 +209,7 @@ TEST(shared_heap, a_block_whose_pages_cannot_be_had_is_not_given) {
   EXPECT_EQ(heap.bytes_in_use(), 0U);
 }
 
-TEST(shared_heap, a_refused_system_call_is_not_called_full_memory) {
+TEST(shared_heap, a_refused_system_call_is_named) {
   auto heap = heap_of(8 * mib);
   std::thread([&] {
     test::refuse_system_call(SYS_fallocate);
@@ -266,8 +266,8 @@ TEST(shared_heap, smaller_blocks_keep_their_pages) {
 
 // ---- two regions --------------------------------------------------------------------------------
 
-TEST(shared_heap, large_blocks_come_from_the_second_region_while_it_has_room) {
-  // Ordinary pages stand in for huge ones, which few machines have.
+TEST(shared_heap, large_blocks_come_from_the_second_region) {
+  // Normal pages in place of huge pages, which few machines have.
   shared_heap heap(segment::create("farcall-heap-test", 64 * mib),
                    segment::create("farcall-huge-test", 8 * mib));
   const auto windows = heap.windows();

@@ -1,5 +1,5 @@
+#include <farcall/async/call.hpp>
 #include <farcall/call/peer_table.hpp>
-#include <farcall/offload/call.hpp>
 #include <farcall/offload/callables.hpp>
 #include <farcall/offload/job_state.hpp>
 

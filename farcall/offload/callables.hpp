@@ -1,7 +1,7 @@
 #pragma once
 
+#include <farcall/async/node.hpp>
 #include <farcall/call/key_resolver.hpp>
-#include <farcall/offload/node.hpp>
 
 #include <cstdint>
 #include <string>
@@ -10,16 +10,19 @@
 
 namespace farcall::detail {
 
-/// What a node's program lets others call: for tools.
+/// The callables of a node's program, with the name and the signature of each. Tools show this
+/// table.
 struct program_table {
-  std::string build;        ///< which build of the program it is
-  std::uint64_t digest = 0; ///< two programs with the same one have equal rows
-  /// Names and signatures as peers see them. Row 0 names the standard library; the key of a row is
-  /// its number and key_resolver::first_row_key.
+  std::string build; ///< build id of the program
+  std::uint64_t digest =
+      0; ///< digest of all rows; two programs with the same digest have equal rows
+  /// Names and signatures as other nodes see them, one row for each. Row 0 names the standard
+  /// library. The key of a row is the row's number plus key_resolver::first_row_key.
   std::vector<std::pair<std::string, std::string>> rows;
 };
 
-/// Asks the node, which is a process. Waits for it until the deadline. Throws timeout, node_failed.
+/// Asks the node for the table of its program, and waits for the reply, at most until the deadline
+/// of `of`. The node must have a process of its own. Throws timeout, node_failed.
 [[nodiscard]] program_table table_of(const timed_node& of);
 
 } // namespace farcall::detail

@@ -1,8 +1,8 @@
+#include <farcall/async/call.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/offload/call.hpp>
+#include <farcall/copy/memory_handlers.hpp>
 #include <farcall/offload/collectives.hpp>
 #include <farcall/offload/job_state.hpp>
-#include <farcall/offload/memory_handlers.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -25,7 +25,8 @@ std::string name_of(collective kind) {
   return "something else";
 }
 
-/// `distance` nodes behind, or before, in the circle of all.
+/// The nodes form a circle in the order of their numbers. These functions return the node that
+/// comes `distance` places after `node`, or before it.
 node_id behind(node_id node, std::size_t distance, std::size_t nodes) {
   return static_cast<node_id>((node + distance) % nodes);
 }
@@ -35,15 +36,15 @@ node_id before(node_id node, std::size_t distance, std::size_t nodes) {
 
 } // namespace
 
-/// Runs on the node that a message of a collective is for. Known to other files: see
-/// memory_handlers.hpp.
+/// Handler of the messages that collectives send. Other files repeat this declaration;
+/// memory_handlers.hpp gives the reason.
 void take_collective(collectives::label of, bytes_sent sent) {
   job_state& job = current_job();
   if (!job.as_equals || of.kind > collective::end) {
     throw error("a collective of a job of equals has come from " + node_text(of.from), of.from);
   }
   job.as_equals->collectives.take(of, sent.bytes);
-  job.engine->notify_local();
+  job.engine->waiter().notify();
 }
 
 // ---- messages -----------------------------------------------------------------------------------
@@ -71,7 +72,7 @@ collectives::message collectives::receive(job_state& job, node_id from, std::uin
     bool has_failed = false;
     decltype(arrived_)::node_type got;
 
-    bool is_answered() {
+    bool has_reply() {
       {
         const std::lock_guard guard(all.mutex_);
         got = all.arrived_.extract(at);
@@ -82,9 +83,9 @@ collectives::message collectives::receive(job_state& job, node_id from, std::uin
   } asked{*this, {present_.number, round}, false, {}};
   const auto ask = [](void* q) noexcept {
     auto& it = *static_cast<question*>(q);
-    return !it.got.empty() || it.is_answered();
+    return !it.got.empty() || it.has_reply();
   };
-  if (!job.engine->wait_until(ask, &asked, true, deadline)) {
+  if (!job.engine->waiter().wait_until(ask, &asked, true, deadline)) {
     throw timeout(name_of(present_.kind) +
                       " was not over before its deadline: nothing has come from " + node_text(from),
                   from);
@@ -127,11 +128,13 @@ void collectives::require_all_taken(const job_state& job) {
   label left;
   {
     const std::lock_guard guard(mutex_);
-    // Messages of later collectives stand behind it.
+    // The map is sorted by the numbers of the collectives, so that its first message belongs to the
+    // oldest one. A message of a later collective may wait here.
     if (arrived_.empty() || arrived_.begin()->first.first > present_.number) return;
     left = arrived_.begin()->second.of;
   }
-  // A collective that has failed may not have taken all.
+  // If a node has failed, accept messages that were not taken, because a collective that fails in
+  // the middle may leave some of its messages.
   if (has_failed()) return;
   require_same(job, left);
   throw error("a second message of " + name_of(present_.kind) + " has come from " +
@@ -159,7 +162,8 @@ void collectives::run(job_state& job, collective kind, node_id root, const Body&
     body();
     require_all_taken(job);
   } catch (const node_failed& e) {
-    // The next one says so, too: the node is gone.
+    // Do not store the failure of a node in why_broken_, because the next collective throws
+    // node_failed in any case.
     throw;
   } catch (const std::exception& e) {
     why_broken_ = exception_text(e);
@@ -196,8 +200,9 @@ void collectives::all_gather(job_state& job, std::span<const std::byte> mine,
                 " bytes, not " + std::to_string(all.size()));
   }
   run(job, collective::all_gather, no_node, [&] {
-    // Of this node, of the one before it, and so on backwards: what comes is appended, and stands
-    // in the right order but for where it begins.
+    // `got` contains the bytes of this node, then the bytes of the node before it in the circle,
+    // and so on backwards. Each received message continues this sequence, so that its bytes are
+    // simply appended. The last loop brings all bytes into the order of the node numbers.
     std::vector<std::byte> got(mine.begin(), mine.end());
     got.reserve(all.size());
     std::uint32_t round = 0;
@@ -227,8 +232,9 @@ void collectives::broadcast(job_state& job, std::span<std::byte> bytes, node_id 
     throw error("broadcast(): " + missing_node_text(root, nodes));
   }
   run(job, collective::broadcast, root, [&] {
-    // Its place in the tree: what it lacks of the next power of two is its parent's, and the
-    // smaller powers lead to its children.
+    // Number of this node in the tree, counted from the root, which has 0. The lowest set bit of
+    // `place` is the distance to the parent. The powers of two below this bit are the distances to
+    // the children.
     const std::size_t place = (self + nodes - root) % nodes;
     std::size_t distance = 1;
     while (distance < nodes && (place & distance) == 0)

@@ -1,12 +1,12 @@
-// Deadlines of what is no call: memory, copies, coroutines, destructors. A target that is stopped
-// stands for all that do not answer.
+// Deadlines of operations other than calls: memory, copies, coroutines, destructors. A stopped
+// target represents all targets that do not reply.
 
-#include <farcall/offload/buffer.hpp>
-#include <farcall/offload/call.hpp>
+#include <farcall/async/call.hpp>
+#include <farcall/copy/buffer.hpp>
+#include <farcall/copy/transfer.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
-#include <farcall/offload/job_test_support.hpp>
-#include <farcall/offload/transfer.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 
 /// For waits that are to end by it.
 constexpr milliseconds soon{30};
-/// In this time all ends that ends by itself; a wait that does not takes longer.
+/// More than the time of all operations that end by themselves; a wait that does not takes longer.
 constexpr std::chrono::seconds late{10};
 
 std::uint64_t bytes_in_use() { return detail::current_job().engine->heap().bytes_in_use(); }
@@ -46,7 +46,7 @@ TEST_F(memory_with_deadlines, is_allocated_in_time) {
   EXPECT_EQ(job_.host().within(wait_limit).allocate<int>(7).size(), 7U);
 }
 
-TEST_F(memory_with_deadlines, that_does_not_come_in_time_is_freed_when_it_does) {
+TEST_F(memory_with_deadlines, allocated_too_late_is_freed) {
   const std::uint64_t before = sync(target_, bytes_in_use);
   {
     const stopped_target stopped(target_);
@@ -55,14 +55,14 @@ TEST_F(memory_with_deadlines, that_does_not_come_in_time_is_freed_when_it_does) 
     ASSERT_TRUE(e);
     EXPECT_EQ(e->node(), target_.id());
   }
-  // The first of these calls comes behind the allocation.
+  // The first of these calls comes after the allocation.
   EXPECT_TRUE(eventually([&] { return sync(target_, bytes_in_use) == before; }));
 }
 
-TEST_F(memory_with_deadlines, that_comes_after_the_job_is_nobodys) {
+TEST_F(memory_with_deadlines, allocated_after_the_job_is_dropped) {
   const stopped_target stopped(target_);
   EXPECT_THROW((void)target_.within(soon).allocate<char>(100), timeout);
-  // The job ends with the target stopped.
+  // The job ends while the target is stopped.
 }
 
 TEST(ends_of_buffers, wait_for_a_full_lane_for_a_while) {
@@ -76,7 +76,7 @@ TEST(ends_of_buffers, wait_for_a_full_lane_for_a_while) {
   ::testing::internal::CaptureStderr();
   EXPECT_TRUE(ends(
       [&] {
-        // No longer than the message that frees, so that it finds no space either.
+        // No longer than the message that frees, so that neither finds space.
         EXPECT_THROW(for (;;) { post(target.within(soon), [] {}); }, timeout);
         b.reset();
       },
@@ -132,7 +132,7 @@ TEST_F(copies_with_deadlines, are_done_in_time) {
   EXPECT_EQ(back[3], 6);
 }
 
-TEST_F(copies_with_deadlines, into_shared_memory_need_no_answer) {
+TEST_F(copies_with_deadlines, into_shared_memory_need_no_reply) {
   auto b = target_.allocate<int>(1000);
   const stopped_target stopped(target_);
   put_sync(std::vector<int>(1000, 7), b.within(soon));
@@ -155,11 +155,11 @@ TEST_F(copies_with_deadlines, that_are_late_end_with_timeout) {
   EXPECT_THROW(get(b.within(no_time), local).get(), timeout);
 }
 
-TEST_F(copies_with_deadlines, end_by_themselves_though_nobody_works_on_them) {
+TEST_F(copies_with_deadlines, end_without_a_thread_that_waits) {
   auto b = target_.allocate<char>(large);
   std::vector<char> local(large, 'x');
   std::atomic<bool> is_late{false};
-  // Not waited for, and behind as much as the copy thread has to do.
+  // Not waited for, and queued behind much work of the copy thread.
   std::vector<future<void>> before;
   for (int i = 0; i < 8; ++i)
     before.push_back(put(local, b));
@@ -190,7 +190,7 @@ TEST_F(copies_between_targets_with_deadlines, time_out_when_the_destination_is_s
 
 // ---- while others are served --------------------------------------------------------------------
 
-/// A handler of the host that runs until the test lets it go.
+/// A handler of the host that runs until the test ends it.
 std::atomic<bool> is_busy{false};
 std::atomic<bool> may_end{false};
 
@@ -220,7 +220,7 @@ TEST_F(deadlines_beside_handlers, are_kept_by_threads_of_the_program) {
   EXPECT_TRUE(is_busy) << "the handler that is served runs on";
 }
 
-TEST_F(deadlines_beside_handlers, are_kept_in_a_lane_beside_a_worker_that_computes) {
+TEST_F(deadlines_beside_handlers, are_kept_in_a_lane_beside_computing_workers) {
   handshake words(target_);
   const auto computes = [](handshake::words w) {
     handshake::set(w.local(), 0, 1);
@@ -243,14 +243,14 @@ TEST_F(deadlines_beside_handlers, are_kept_in_a_lane_beside_a_worker_that_comput
   busy.get();
 }
 
-/// Waits, with a deadline, for what does not come.
+/// Waits with a deadline for a call that does not end.
 bool times_out(handshake::words w) {
   future<void> never = async(host(), fn<&keep_the_host_busy>);
   handshake::add(w.local(), 0);
   return !never.wait_for(soon);
 }
 
-TEST_F(deadlines_beside_handlers, of_many_handlers_of_a_worker_all_pass) {
+TEST_F(deadlines_beside_handlers, all_pass_for_many_handlers_of_a_worker) {
   constexpr std::uint32_t many = 100;
   const handshake words(target_);
   std::vector<future<bool>> all;

@@ -1,6 +1,8 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/job/host_side.hpp>
+#include <farcall/job/target_side.hpp>
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_trace.hpp>
@@ -20,10 +22,11 @@ namespace farcall {
 namespace detail {
 namespace {
 
-/// This process has, or had, a job of equals. Relaxed: it orders nothing.
+/// True once this process has made or joined a job of equals. Relaxed, because the flag orders no
+/// other memory accesses.
 std::atomic<bool> has_made_one{false};
 
-/// Throws error for what only the thread that made the job may do, outside handlers.
+/// Throws error if the caller is not the thread that made the job, or is in a handler.
 void require_main(const job_state& job, const char* what) {
   if (!job.as_equals) {
     throw error(std::string(what) + " is for jobs of equals (fc::spmd), and this is a plain one");
@@ -31,7 +34,7 @@ void require_main(const job_state& job, const char* what) {
   if (std::this_thread::get_id() != job.as_equals->thread) {
     throw error(std::string(what) + " is for the thread that made the job, and this is another");
   }
-  if (am::engine::is_in_handler()) throw error(std::string(what) + " is not for handlers");
+  if (am::worker_pool::is_in_handler()) throw error(std::string(what) + " is not for handlers");
 }
 
 collectives& collectives_of(job_state& job, const char* what) {
@@ -39,10 +42,10 @@ collectives& collectives_of(job_state& job, const char* what) {
   return job.as_equals->collectives;
 }
 
-/// The host has ended, and has not ended us.
+/// Called on the other nodes when the host has ended. If the job is not over, ends this process.
 void follow_host(const job_state& job) {
   if (job.members->is_over()) return;
-  // Once is enough.
+  // Only node 1 logs the line, so that it appears once.
   if (job.members->self() == host_id + 1) {
     log::error(node_text(host_id) + ", process " +
                std::to_string(job.members->card_of(host_id).pid) +
@@ -51,7 +54,7 @@ void follow_host(const job_state& job) {
   ::_exit(1);
 }
 
-/// What has to be known at exit() of the host's process.
+/// Data of at_exit(), which exit() calls in the process of the host.
 struct exit_watch {
   job_state* job = nullptr;
   pid_t process = 0;
@@ -59,15 +62,15 @@ struct exit_watch {
 
 void at_exit(int status, void* argument) {
   const exit_watch watch = *static_cast<const exit_watch*>(argument);
-  // A child of a fork.
+  // Do nothing in a forked child, because the nodes belong to the parent.
   if (watch.process != ::getpid()) return;
-  membership& members = *watch.job->members;
+  host_side& host = *watch.job->host;
   int code = 1;
   if (!watch.job->as_equals->is_closed) {
-    members.give_up("exits with status " + std::to_string(status) +
-                    " without closing its job of equals");
+    host.give_up("exits with status " + std::to_string(status) +
+                 " without closing its job of equals");
   } else {
-    code = members.wait_for_others();
+    code = host.wait_for_others();
   }
   if (status != 0 || code == 0) return;
   std::fflush(nullptr);
@@ -85,22 +88,24 @@ void watch_equals(job_state& job, std::function<void(const card&, const route&)>
   job_state* const s = &job;
   has_made_one.store(true, std::memory_order_relaxed);
   job.as_equals->exceptions = std::uncaught_exceptions();
-  const auto notify = [s] { s->engine->notify_local(); };
-  job.members->watch({.node_joined = std::move(joined),
-                      .node_failed =
-                          [s, notify](node_id n, const std::string& why) {
-                            s->engine->fail(n, why);
-                            s->as_equals->collectives.note_failure(n);
-                            notify();
-                            if (s->members->self() == host_id) s->watch.node_ended(*s, n, why);
-                          },
-                      .shut_down = notify,
-                      .round_changed = notify,
-                      .host_ended = [s] { follow_host(*s); }});
+  const auto notify = [s] { s->engine->waiter().notify(); };
+  membership_events events{.node_joined = std::move(joined),
+                           .node_failed =
+                               [s, notify](node_id n, const std::string& why) {
+                                 s->engine->fail(n, why);
+                                 s->as_equals->collectives.note_failure(n);
+                                 notify();
+                                 if (s->host) s->watch.node_ended(*s, n, why);
+                               },
+                           .shut_down = notify,
+                           .round_changed = notify,
+                           .host_ended = [s] { follow_host(*s); }};
+  job.on_side([&](auto& side) { side.watch(std::move(events)); });
 }
 
 void watch_exit(job_state& job) {
-  // There is one such job in a process; and this is needed last of all.
+  // The object is static because exit() uses it last. One object is enough, because a process has
+  // at most one job of equals.
   static exit_watch watch;
   watch = {&job, ::getpid()};
   static_cast<void>(::on_exit(&at_exit, &watch));
@@ -109,25 +114,29 @@ void watch_exit(job_state& job) {
 void close_equals(job_state& job) {
   require_main(job, "close()");
   if (job.as_equals->is_closed) return;
-  membership& members = *job.members;
+  const members& members = *job.members;
   const std::chrono::milliseconds stop_timeout = job.as_equals->stop_timeout;
-  job.finish_copies(stop_timeout);
+  job.copies->finish(stop_timeout);
   try {
     job.as_equals->collectives.end(job);
   } catch (const node_failed& e) {
-    // The others end without it.
+    // If a node has failed, close the job nevertheless, because the other nodes can end it without
+    // the failed one.
     log::info(e.what());
   }
-  // The host still serves.
+  // On a node that is not the host, send the rest of the trace now, while the host still serves
+  // calls.
   if (job.trace && members.self() != host_id) job.trace->finish();
-  // In the first round nobody asks others for anything: they may compute for long.
+  // In each round, this node first reports whether it was active, and then waits for the next
+  // round. In the first round, it reports that it was active. It does not call settle() to find
+  // out, because settle() waits for other nodes, which may still compute for long.
   for (bool was_active = true; !members.is_over();) {
     struct question {
-      const membership& members;
+      const farcall::members& members;
       std::uint32_t round;
     } asked{members, members.round()};
-    members.be_quiet(was_active);
-    (void)job.engine->wait_until(
+    job.on_side([was_active](auto& side) { side.be_quiet(was_active); });
+    (void)job.engine->waiter().wait_until(
         [](void* q) noexcept {
           const auto& it = *static_cast<const question*>(q);
           return it.members.is_over() || it.members.round() != it.round;
@@ -152,8 +161,8 @@ bool end_equals(job_state& job) noexcept {
     }
   }
   if (!why.empty()) {
-    job.members->give_up(why);
-    if (!am::engine::is_in_handler()) job.engine->detach();
+    job.on_side([&why](auto& side) { side.give_up(why); });
+    if (!am::worker_pool::is_in_handler()) job.engine->workers().detach();
     return false;
   }
   if (job.end()) return job.members->self() != host_id;
@@ -169,7 +178,7 @@ void job::survive(bool goes_on) {
   detail::job_state& own = state();
   if (!own.as_equals)
     throw error("a plain job goes on when a target ends, and cannot do otherwise");
-  own.members->survive(goes_on);
+  if (own.host) own.host->survive(goes_on);
 }
 
 void job::barrier(time_limit limit) {

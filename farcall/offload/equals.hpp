@@ -1,28 +1,30 @@
 #pragma once
 
-#include <farcall/job/membership.hpp>
+#include <farcall/job/members.hpp>
 #include <farcall/offload/job_state.hpp>
 
 #include <functional>
 
-/// What a job does only if its nodes are equals.
+/// Functions that only jobs of equals use.
 namespace farcall::detail {
 
-/// Throws error where this process has made or joined a job of equals: the other nodes run the same
-/// program, and would make another one each.
+/// Throws error if this process has made or joined a job of equals before. A second one is
+/// impossible: all nodes run the same program, so that each of them would also make it.
 void require_first();
 
-/// Watches the other nodes; `joined` takes those in that become known.
+/// Starts watching the other nodes. Calls `joined` for each node that becomes known.
 void watch_equals(job_state& job, std::function<void(const card&, const route&)> joined);
 
-/// Host: at exit(), ends the others where the job was not closed, else waits for them.
+/// Registers, on the host, a function that exit() calls. If the job was closed, the function waits
+/// until the other nodes have ended; otherwise it ends them.
 void watch_exit(job_state& job);
 
-/// The collective end: returns on all nodes once nothing is under way any more. Throws error.
+/// Ends the job. All nodes must call this. It returns on all of them once all calls and
+/// continuations of the job have ended. Throws error.
 void close_equals(job_state& job);
 
-/// The end of the job's object: closes it, unless that was done or cannot be. False when the job
-/// has to stay in memory.
+/// Ends the job when its object is destroyed. First closes the job, if it is open and can be
+/// closed. Returns false if the memory of the job must not be freed.
 [[nodiscard]] bool end_equals(job_state& job) noexcept;
 
 } // namespace farcall::detail

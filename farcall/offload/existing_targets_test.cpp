@@ -1,11 +1,11 @@
-// Jobs from processes that exist already, as a launcher's ranks do.
+// Jobs of processes that exist already, such as a launcher's ranks.
 
+#include <farcall/async/call.hpp>
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/offload/call.hpp>
 #include <farcall/offload/job.hpp>
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/control_socket.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 constexpr int status_after_the_job = 17;
 
-/// A process that was there before the job: a fork, which serves the job and then goes on.
+/// A process that existed before the job: a fork, which serves the job and then goes on.
 class rank {
  public:
   rank() {
@@ -53,7 +53,7 @@ class rank {
     }
   }
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Its exit status; -1 when a signal has ended it.
+  /// Waits for the process. Returns its exit status, or -1 if a signal has ended it.
   int wait() {
     int status = 0;
     ::waitpid(std::exchange(pid_, 0), &status, 0);
@@ -90,7 +90,7 @@ TEST(existing_targets, become_nodes_and_go_on_after_the_job) {
   EXPECT_EQ(second.wait(), status_after_the_job);
 }
 
-TEST(existing_targets, come_behind_those_that_the_job_starts) {
+TEST(existing_targets, are_numbered_after_started_targets) {
   rank last;
   job_options o;
   o.targets = "shm:2";
@@ -110,7 +110,7 @@ TEST(existing_targets, that_die_fail_their_calls) {
   EXPECT_EQ(only.wait(), -1);
 }
 
-TEST(existing_targets, cannot_write_to_the_terminal_of_the_host_by_what_they_say) {
+TEST(existing_targets, cannot_send_terminal_codes_to_the_host) {
   auto [ours, theirs] = control_socket::make_pair();
   ASSERT_TRUE(messages::send(theirs, messages::refused{"I am \x1b[2J\x07 away"}, no_deadline));
   theirs.close();
@@ -126,7 +126,7 @@ TEST(existing_targets, cannot_write_to_the_terminal_of_the_host_by_what_they_say
   }
 }
 
-TEST(existing_targets, belong_to_the_job_even_if_it_cannot_be_made) {
+TEST(existing_targets, are_closed_by_a_job_that_fails) {
   rank only;
   job_options o;
   o.existing_targets = {only.socket};

@@ -1,15 +1,15 @@
-// Processes that fork while they have a job: the child may only destroy what it has inherited, and
-// the parent never notices.
+// Processes that fork while they have a job: the child may only destroy the objects that it has
+// inherited, and the parent is not disturbed.
 
+#include <farcall/async/call.hpp>
+#include <farcall/async/coroutine.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/offload/buffer.hpp>
-#include <farcall/offload/call.hpp>
-#include <farcall/offload/coroutine.hpp>
-#include <farcall/offload/in_order.hpp>
+#include <farcall/copy/buffer.hpp>
+#include <farcall/copy/in_order.hpp>
+#include <farcall/copy/transfer.hpp>
 #include <farcall/offload/job.hpp>
-#include <farcall/offload/job_test_support.hpp>
-#include <farcall/offload/transfer.hpp>
 #include <tests/child.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,11 +41,11 @@ namespace {
 
 int negated(int v) { return -v; }
 
-/// What a child ends with: 0 when all was as it should be, else the number of what was not.
+/// Status of a child that found no fault; other statuses are numbers of faults.
 constexpr int good = 0;
 
-/// What AddressSanitizer ends with where memory has leaked: in a child that exits, what its
-/// parent's other threads had on their stacks.
+/// Status with which AddressSanitizer reports leaks: a child that exits leaks the objects on the
+/// stacks of its parent's other threads.
 constexpr int leaks = 1;
 
 [[nodiscard]] int without_leaks(int status) {
@@ -65,7 +65,7 @@ bool throws_forked(F&& f) {
   return false;
 }
 
-/// Runs `body` in a fork of this process and returns its status; -1 when it crashed or hung.
+/// Runs `body` in a fork of this process. Returns its status, or -1 if it crashed or hung.
 template <class F>
 int in_child(F&& body) {
   return forked_child(std::forward<F>(body)).wait();
@@ -76,12 +76,12 @@ void end_by_signal() { std::raise(SIGKILL); }
 class forks : public two_targets_test {
  protected:
   forks() {
-    // AddressSanitizer does not keep its locks whole over a fork: let the job's threads come to
-    // rest.
+    // AddressSanitizer does not keep its locks consistent over a fork: wait until the job's threads
+    // are idle.
     if (under_sanitizer) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
 
-  /// The parent's calls get their own answers, on lanes that exist and on new ones.
+  /// Checks that the parent's calls get their own replies, on lanes that exist and on new ones.
   void expect_undisturbed() {
     for (int i = 1; i <= 50; ++i) {
       ASSERT_EQ(sync(target_.within(wait_limit), negated, i), -i);
@@ -98,7 +98,7 @@ class forks : public two_targets_test {
                   memory.span()),
               3);
   }
-  /// The parent's failure detector still looks.
+  /// Checks that the parent's failure detector still watches.
   void expect_watched() {
     future<void> never = async(other_, end_by_signal);
     EXPECT_TRUE(never.wait_for(wait_limit));
@@ -111,7 +111,7 @@ class forks : public two_targets_test {
 TEST_F(forks, leave_the_parent_its_descriptor_of_completions) {
   const int fd = job_.wait_fd();
   EXPECT_EQ(in_child([&] {
-              // It would be open for as long as the child lives.
+              // The descriptor would be open for as long as the child lives.
               if (::fcntl(fd, F_GETFD) != -1) return 2;
               return throws_forked([&] { (void)job_.wait_fd(); }) ? good : 1;
             }),
@@ -123,7 +123,7 @@ TEST_F(forks, leave_the_parent_its_descriptor_of_completions) {
   expect_undisturbed();
 }
 
-TEST_F(forks, leave_the_parent_its_answers_when_the_child_calls) {
+TEST_F(forks, leave_the_parent_its_replies_when_the_child_calls) {
   (void)sync(target_, negated, 1);
   EXPECT_EQ(
       in_child([&] { return throws_forked([&] { (void)sync(target_, negated, 7); }) ? good : 1; }),
@@ -140,7 +140,7 @@ TEST_F(forks, refuse_every_use_in_the_child) {
   (void)async(used, negated, 1).get();
   int here[10] = {};
   put_sync(std::span<const int>(here),
-           memory); // finds out the way, which the child knows then, too
+           memory); // finds the route, which the child then knows, too
   handshake gate(target_);
   const auto blocked = [](handshake::words w) { return handshake::wait(w.local(), 0, 1) ? 1 : 2; };
   future<int> pending = async(target_, blocked, gate.span());
@@ -220,7 +220,7 @@ TEST_F(forks, say_what_to_do) {
 
 // ---- what a child may do ------------------------------------------------------------------------
 
-/// Everything that a program holds of a job.
+/// Objects of all kinds that a program has of a job.
 struct belongings {
   explicit belongings(const std::string& targets)
       : whole(std::make_unique<job>(with_targets(targets))), first(whole->targets()[0]),
@@ -233,12 +233,12 @@ struct belongings {
     pending.push_back(async(*stream, blocked, gate->span()));
     pending.push_back(
         async(first, blocked, gate->span()).then([](future<bool> f) { return f.get(); }));
-    // From another thread's lane.
+    // Sent in another thread's lane.
     std::thread([&] { pending.push_back(async(first, blocked, gate->span())); }).join();
     std::memset(map(large).data(), 'l', large.size());
   }
 
-  /// In an order of six, all different.
+  /// Destroys the objects in an order that differs for each of the numbers 0 to 7.
   void destroy(int order) {
     const auto drop = [&](int what) {
       switch (what) {
@@ -262,7 +262,7 @@ struct belongings {
       drop((i * (order % 4 + 1) + order) % 5);
   }
 
-  /// In the parent: all is as before.
+  /// Checks in the parent that all objects still work.
   [[nodiscard]] int check() {
     for (const std::byte b : map(large)) {
       if (b != std::byte{'l'}) return 11;
@@ -285,7 +285,7 @@ struct belongings {
   node first;
   std::unique_ptr<handshake> gate;
   buffer<int> memory;
-  buffer<std::byte> large; ///< long enough to give its pages back
+  buffer<std::byte> large; ///< large enough that its pages are freed
   std::optional<lane> stream;
   std::vector<future<bool>> pending;
   std::vector<future<std::string>> ready;
@@ -305,7 +305,7 @@ TEST_P(forked_belongings, are_destroyed_silently) {
 
 INSTANTIATE_TEST_SUITE_P(orders, forked_belongings, ::testing::Range(0, 8));
 
-/// A process with static objects that has a job, and whose child ends by `end`.
+/// Runs a process with static objects and a job, whose child ends by `end`.
 int parent_of_a_child_that_ends(void (*end)()) {
   return in_child([&]() -> int {
     static belongings all("shm");
@@ -387,7 +387,7 @@ TEST_F(forks, let_the_child_serve_another_job) {
 
 // ---- at any time --------------------------------------------------------------------------------
 
-TEST_F(forks, happen_while_other_threads_call) {
+TEST_F(forks, work_while_other_threads_call) {
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0};
   std::vector<std::thread> callers;
@@ -419,7 +419,7 @@ TEST_F(forks, happen_while_other_threads_call) {
   expect_watched();
 }
 
-TEST_F(forks, of_a_thread_that_has_no_lanes_are_the_same) {
+TEST_F(forks, work_in_threads_without_lanes) {
   std::thread([&] {
     EXPECT_EQ(in_child([&] {
                 return throws_forked([&] { (void)sync(target_, negated, 7); }) ? good : 1;
@@ -433,7 +433,8 @@ TEST_F(forks, of_a_thread_that_has_no_lanes_are_the_same) {
 
 enum class end_of_child { at_once, exits, calls, makes_a_job, returns };
 
-/// Forks in a handler; the child's status, of the view that it was given too.
+/// Forks in a handler. Returns the status of the child, which also reads the view that the handler
+/// got.
 int fork_here(end_of_child end, std::string_view given) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -466,21 +467,21 @@ int fork_here(end_of_child end, std::string_view given) {
 std::vector<end_of_child> ends_of_children() {
   std::vector<end_of_child> all{end_of_child::at_once, end_of_child::exits, end_of_child::calls,
                                 end_of_child::returns};
-  // A job has threads.
+  // Left out for ThreadSanitizer: a job has threads.
   if (!under_thread_sanitizer) all.push_back(end_of_child::makes_a_job);
   return all;
 }
 
 class forks_in_handlers : public forks, public ::testing::WithParamInterface<end_of_child> {};
 
-TEST_P(forks_in_handlers, of_a_target) {
+TEST_P(forks_in_handlers, in_a_target) {
   future<int> before = async(target_, negated, 1);
   EXPECT_EQ(sync(target_.within(wait_limit), fork_here, GetParam(), std::string("given")), good);
   EXPECT_EQ(before.get(), -1);
   expect_undisturbed();
 }
 
-TEST_P(forks_in_handlers, of_a_target_that_is_waiting_in_another) {
+TEST_P(forks_in_handlers, in_a_target_that_waits_in_another) {
   if (under_thread_sanitizer && GetParam() == end_of_child::returns) {
     GTEST_SKIP() << "it forgets in the child what orders the stacks of a thread";
   }
@@ -500,7 +501,7 @@ TEST_P(forks_in_handlers, of_a_target_that_is_waiting_in_another) {
   expect_undisturbed();
 }
 
-TEST_P(forks_in_handlers, of_a_host_that_waits) {
+TEST_P(forks_in_handlers, in_a_host_that_waits) {
   const pid_t parent = ::getpid();
   try {
     const int status = sync(
@@ -512,13 +513,13 @@ TEST_P(forks_in_handlers, of_a_host_that_waits) {
     ASSERT_EQ(::getpid(), parent) << "the child's wait ended as the parent's does";
     EXPECT_EQ(status, good);
   } catch (const forked&) {
-    // The child that returns from its handler is back in the wait of its parent.
+    // A child that returns from its handler continues in the wait of its parent.
     ::_exit(::getpid() == parent ? 1 : good);
   }
   expect_undisturbed();
 }
 
-TEST_P(forks_in_handlers, of_a_host_that_does_not_wait) {
+TEST_P(forks_in_handlers, in_a_host_that_does_not_wait) {
   handshake done(target_);
   post(
       target_,
@@ -536,8 +537,8 @@ INSTANTIATE_TEST_SUITE_P(ends, forks_in_handlers, ::testing::ValuesIn(ends_of_ch
 
 // ---- what a child holds -------------------------------------------------------------------------
 
-/// Counts the descriptors of this process that others could notice the end of. Takes no memory: in
-/// a child, a thread of the parent may have the lock of a sanitizer's allocator.
+/// Counts the descriptors of this process whose end other processes could notice. Allocates no
+/// memory: in a child, a thread of the parent may have the lock of a sanitizer's allocator.
 unsigned noticed_descriptors() {
   unsigned found = 0;
   for (int fd = 0; fd < 4096; ++fd) {
@@ -557,7 +558,7 @@ TEST(forked_child_of_a_host, holds_no_socket_of_it) {
   const unsigned before = noticed_descriptors();
   const job j(with_targets("shm:2"));
   ASSERT_GT(noticed_descriptors(), before);
-  EXPECT_EQ(in_child([&] { return noticed_descriptors() == before ? good : 1; }), good);
+  EXPECT_EQ(in_child([&] { return noticed_descriptors() <= before ? good : 1; }), good);
 }
 
 TEST(forked_child_of_a_host, keeps_descriptors_that_got_a_number_of_the_jobs) {
@@ -581,7 +582,7 @@ TEST(forked_child_of_a_host, keeps_descriptors_that_got_a_number_of_the_jobs) {
 }
 
 TEST(forked_child_of_a_target, does_not_keep_the_target_alive_for_its_host) {
-  // An existing target, whose end shows by its socket only.
+  // An existing target, whose end shows only at its socket.
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
   forked_child target([&] {
@@ -608,7 +609,7 @@ TEST(forked_child_of_a_target, does_not_keep_the_target_alive_for_its_host) {
 
 // ---- other ways to start a process --------------------------------------------------------------
 
-TEST_F(forks, are_not_what_other_ways_to_start_a_program_are) {
+TEST_F(forks, leave_system_and_posix_spawn_working) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(std::system("exit 0"), 0); // NOLINT(cert-env33-c): it is what is tested
     char name[] = "true";
@@ -624,7 +625,7 @@ TEST_F(forks, are_not_what_other_ways_to_start_a_program_are) {
   expect_watched();
 }
 
-TEST_F(forks, of_a_death_test_leave_the_job_alone) {
+TEST_F(forks, by_a_death_test_leave_the_job_alone) {
   EXPECT_EXIT(
       std::exit(throws_forked([&] { (void)sync(target_, negated, 1); }) ? good : 4),
       [](int status) { return WIFEXITED(status) && without_leaks(WEXITSTATUS(status)) == good; },

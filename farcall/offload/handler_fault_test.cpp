@@ -1,7 +1,7 @@
-#include <farcall/offload/call.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <farcall/async/call.hpp>
 #include <farcall/offload/node_change.hpp>
 #include <tests/helper_programs.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@
 
 namespace farcall::test::handler_fault_test {
 
-/// Known by name, so that no line is needed to tell it.
+/// Recognised by its name, so that the test depends on no line number.
 [[gnu::noinline]] int stores_at(std::uintptr_t address) {
   *reinterpret_cast<volatile int*>(address) = 1;
   return 1;
@@ -50,7 +50,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// What the target writes while a handler faults, and what its caller is told.
+/// Text that the target writes when a handler faults, and the error of its caller.
 struct fault {
   std::string written;
   std::string told;
@@ -84,7 +84,7 @@ std::string text_of_fault(const F& handler) {
   return fault_of(handler).told;
 }
 
-TEST(handlers_that_fault, are_named_to_the_caller_without_what_has_called_them) {
+TEST(handlers_that_fault, are_named_to_the_caller_without_outer_frames) {
   const fault seen = fault_of([] { return stores_at(0x10) + 1; }, "full");
   EXPECT_THAT(seen.told, AllOf(StartsWith("node 1 (process "),
                                HasSubstr(") was killed by signal 11 (SIGSEGV): at address 0x10, "
@@ -97,7 +97,7 @@ TEST(handlers_that_fault, are_named_to_the_caller_without_what_has_called_them) 
                                   Not(HasSubstr("farcall::am"))));
 }
 
-TEST(handlers_that_fault, are_told_as_much_of_as_the_job_wants) {
+TEST(handlers_that_fault, are_reported_as_the_job_option_says) {
   const auto faults = [] { return stores_at(0x10); };
   const fault names = fault_of(faults, "names");
   EXPECT_THAT(names.told, HasSubstr("farcall::test::handler_fault_test::stores_at("));
@@ -108,7 +108,7 @@ TEST(handlers_that_fault, are_told_as_much_of_as_the_job_wants) {
   EXPECT_THROW(job{with_report("lines")}, setting_error);
 }
 
-/// In place of the debugger: runs as long as it may.
+/// Replaces the debugger by a program that runs until it is killed.
 class debugger_that_hangs {
  public:
   debugger_that_hangs() { ::setenv("PATH", program_.path().c_str(), 1); }
@@ -194,18 +194,18 @@ TEST(handlers_that_abort, are_named_with_the_exception_that_nobody_caught) {
   EXPECT_THAT(text_of_fault([] { std::abort(); }), HasSubstr("was killed by signal 6 (SIGABRT)"));
 }
 
-#if defined(__x86_64__) // others divide by zero
+#if defined(__x86_64__) // other processors do not fault at a division by zero
 int divides(int n) { return 7 / n; }
 
-TEST(handlers_that_fault, are_told_without_an_address_where_none_is_at_fault) {
+TEST(handlers_that_fault, are_reported_without_an_address_if_none_faulted) {
   EXPECT_THAT(fault_of([] { return divides(node_count() > 100 ? 1 : 0); }).told,
               AllOf(HasSubstr("(SIGFPE): in\n    "), Not(HasSubstr("at address"))));
 }
 #endif
 
-TEST(handlers_that_end_without_a_fault, are_told_as_before) {
+TEST(handlers_that_end_without_a_fault, are_reported_with_status_or_signal) {
   EXPECT_THAT(fault_of([] { ::_exit(3); }).told, EndsWith(") exited with status 3"));
-  // Sent, so that no instruction is at fault.
+  // A signal that was sent: no instruction is at fault.
   EXPECT_THAT(fault_of([] { ::raise(SIGSEGV); }).told,
               EndsWith(") was killed by signal 11 (SIGSEGV)"));
 }
@@ -244,7 +244,7 @@ TEST(handlers_that_fault, say_that_the_stack_is_full) {
   EXPECT_THAT(seen.written, HasSubstr("for want of stack"));
 }
 
-TEST(handlers_that_fault, say_it_of_continuations_too) {
+TEST(handlers_that_fault, say_that_the_stack_of_continuations_is_full) {
   EXPECT_THAT(text_of_fault([] {
                 return async(host(), [] {}).then([](future<void>) { return never_ends(0); }).get();
               }),

@@ -1,8 +1,8 @@
-// How targets get to know each other: when one first uses the other.
+// Introductions of targets, when one first uses the other.
 
-#include <farcall/offload/call.hpp>
+#include <farcall/async/call.hpp>
 #include <farcall/offload/job.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-/// Whether the calling process maps memory of that node, which bears its number.
+/// Returns true if the calling process maps memory of that node, whose name has the node's number.
 bool maps_memory_of(node_id other) {
   const std::string label = "-" + std::to_string(other) + "-receive";
   std::ifstream maps("/proc/self/maps");
@@ -32,7 +32,7 @@ bool maps_memory_of(node_id other) {
   return false;
 }
 
-/// What a call of that node ends with; empty: nothing.
+/// Returns the text of the error with which a call to that node ends, or an empty text.
 std::string failure_of_call_to(node_id other) {
   try {
     (void)ask_number_of(other);
@@ -118,7 +118,7 @@ TEST_F(introductions, tell_what_a_node_is) {
             "node 2 " + std::to_string(other_.description().pid) + " by shm");
 }
 
-TEST_F(introductions, of_a_node_that_has_failed_say_so) {
+TEST_F(introductions, throw_for_a_node_that_has_failed) {
   kill(other_);
   EXPECT_THAT(sync(target_, fn<&failure_of_call_to>, other_.id()),
               AllOf(HasSubstr("node_failed"), HasSubstr("node 2"), HasSubstr("kill")));
@@ -126,7 +126,7 @@ TEST_F(introductions, of_a_node_that_has_failed_say_so) {
   EXPECT_TRUE(sync(third_, [](node_id id) { return node_at(id).alive(); }, target_.id()));
 }
 
-TEST_F(introductions, to_memory_of_a_node_that_has_failed_say_so) {
+TEST_F(introductions, to_memory_of_a_failed_node_throw) {
   const auto memory = other_.allocate<int>(100);
   kill(other_);
   const auto use = [](remote_span<int> there) {
@@ -143,7 +143,7 @@ TEST_F(introductions, to_memory_of_a_node_that_has_failed_say_so) {
 TEST_F(introductions, end_when_the_node_dies_meanwhile) {
   std::optional<stopped_target> stopped(std::in_place, other_);
   future<std::string> failure = async(target_, fn<&failure_of_call_to>, other_.id());
-  // Others go on, also on the thread that gets to know nodes.
+  // Other calls go on, also on the thread that handles introductions.
   EXPECT_EQ(sync(third_, fn<&ask_number_of>, job_.targets().at(3).id()), 4U);
   ::kill(static_cast<pid_t>(other_.description().pid), SIGKILL);
   EXPECT_THAT(failure.get(), AllOf(HasSubstr("node_failed"), HasSubstr("node 2")));
@@ -177,7 +177,7 @@ TEST_F(introductions, after_one_that_came_too_late_still_work) {
   EXPECT_EQ(sync(target_, call, other_.id(), 60'000), other_.id());
 }
 
-TEST_F(introductions, to_nodes_that_there_are_not_are_errors) {
+TEST_F(introductions, to_missing_nodes_are_errors) {
   const auto ask = [](node_id id) {
     try {
       (void)node_at(id);
@@ -190,7 +190,7 @@ TEST_F(introductions, to_nodes_that_there_are_not_are_errors) {
   EXPECT_THAT(sync(target_, ask, 1'000'000U), HasSubstr("no node 1000000"));
 }
 
-TEST_F(introductions, carry_news_of_failures_from_then_on) {
+TEST_F(introductions, report_failures_from_then_on) {
   EXPECT_EQ(sync(target_, fn<&ask_number_of>, other_.id()), other_.id());
   kill(other_);
   EXPECT_THAT(sync(target_, fn<&failure_of_call_to>, other_.id()), HasSubstr("node_failed"));

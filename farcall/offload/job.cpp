@@ -1,21 +1,25 @@
+#include <farcall/async/job_registry.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/fault_report.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/copy/transfer.hpp>
+#include <farcall/job/host_side.hpp>
 #include <farcall/job/process_group.hpp>
+#include <farcall/job/started_target.hpp>
+#include <farcall/job/target_side.hpp>
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_counters.hpp>
 #include <farcall/offload/job_end.hpp>
-#include <farcall/offload/job_registry.hpp>
 #include <farcall/offload/job_service.hpp>
 #include <farcall/offload/job_settings.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_trace.hpp>
 #include <farcall/offload/serve_hosts.hpp>
-#include <farcall/offload/transfer.hpp>
 #include <farcall/offload/uncaught_settings.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/transport_entry.hpp>
@@ -30,7 +34,6 @@
 #include <mutex>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -43,18 +46,20 @@ using detail::job_registry;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// Status with which a target ends that cannot join; the host reports the reason.
+/// Exit status of a target that cannot join its job. The host reports the reason.
 constexpr int cannot_join_status = 70;
 
-/// How long the host's threads that run handlers look for the next request before they sleep: about
-/// as long as a target takes to go on with what it called for.
-constexpr std::chrono::nanoseconds most_spin_of_hosts = microseconds(50);
+/// On a host, and in a job of equals: the maximum time for which a thread that runs handlers polls
+/// for the next request before it sleeps. A target that has got the result of a call sends its next
+/// request within about this time.
+constexpr std::chrono::nanoseconds max_spin_of_hosts = microseconds(50);
 
 program_identity identity() {
   return {program_image::instance().build(), function_registry::instance().digest()};
 }
 
-/// One line of the host's log for each other node.
+/// Writes to the log by which transport the host reaches another node. Writes one line for each
+/// node.
 void log_route(const card& c, const route& r) {
   if (!log::enabled(log::level::info)) return;
   std::string line = node_text(c.id);
@@ -64,30 +69,32 @@ void log_route(const card& c, const route& r) {
   log::info(line + ": " + r.reason);
 }
 
-/// The node can be called, and call, from now on.
+/// Enters a node that this process now knows into its tables, so that calls to the node and from it
+/// become possible.
 void take_in(detail::job_state& state, const card& c, const route& r) {
   const node_id self = state.members->self();
   if (self == host_id && c.id != self) log_route(c, r);
   state.functions->add(c, r.via);
   detail::describe_peer(state, c, r);
   if (r.via == nullptr) {
-    state.engine->set_unreachable(c.id, r.reason);
+    state.engine->peers().set_unreachable(c.id, r.reason);
   } else {
-    state.engine->set_route(c.id, *r.via, c.workers);
+    state.engine->peers().set_route(c.id, *r.via, c.workers);
   }
 }
 
-/// The rest of a job that has its members.
+/// Makes those parts of this process's job for which the members must exist already.
 void set_up(detail::job_state& state, const detail::forwarded_settings& forwarded,
             bool progresses) {
   if (forwarded.are_equals) {
     state.as_equals = std::make_unique<detail::equals>();
     state.as_equals->stop_timeout = forwarded.stop_timeout;
   }
-  membership& m = *state.members;
+  const members& m = *state.members;
   const wait_policy& waiting = forwarded.waiting;
-  state.release_timeout = forwarded.release_timeout;
-  state.context.job = &state;
+  state.copies->release_timeout = forwarded.release_timeout;
+  state.context.job = static_cast<detail::job_core*>(&state);
+  state.context.messages = &state.messages;
   state.mark = forwarded.job_mark;
 
   am::engine_options o;
@@ -97,14 +104,21 @@ void set_up(detail::job_state& state, const detail::forwarded_settings& forwarde
   o.workers = m.card_of(m.self()).workers;
   o.waiting = waiting;
   o.has_one_worker = forwarded.are_equals;
-  // Elsewhere it is the host that waits, and calls that wait for their answers are told.
-  if (forwarded.are_equals) o.lane_lost = [&m](node_id node) { m.cut_off(node); };
-  // The processors of hosts, and of equals, are the program's.
+  // Only in a job of equals, report each lane whose connection was lost. In a plain job this is not
+  // needed: the host waits for the ends of targets, and calls that wait for a reply fail without
+  // this report.
+  if (forwarded.are_equals) {
+    o.lane_lost = [&state](node_id node) {
+      state.on_side([node](auto& side) { side.note_lost_lane(node); });
+    };
+  }
+  // On a host, and in a job of equals, let worker threads spin for a shorter time, because the
+  // program's own code needs the processors.
   if (m.self() == host_id || forwarded.are_equals) {
-    o.waiting_of_workers = {std::min(waiting.spin, most_spin_of_hosts), waiting.yield_after};
+    o.waiting_of_workers = {std::min(waiting.spin, max_spin_of_hosts), waiting.yield_after};
   }
   o.progresses = progresses;
-  o.handlers = key_resolver::handlers(state.context);
+  o.handlers = key_resolver::handlers();
   o.doorbells = m.doorbells();
   o.heap = m.heap();
   o.context = &state.context;
@@ -118,14 +132,15 @@ void set_up(detail::job_state& state, const detail::forwarded_settings& forwarde
   state.context.functions = state.functions.get();
   for (node_id node = 0; node < m.nodes(); ++node) {
     if (!m.knows(node)) continue;
-    // Nodes that live in other processes stay without a route.
+    // A node without a process (a device) can be called only from the process in which it lives, so
+    // that here it has no route. This is no error.
     if (m.route_to(node).via == nullptr && !is_hosted(m.card_of(node))) {
       throw start_failed(node_text(node) + " cannot be reached: " + m.route_to(node).reason, node);
     }
     take_in(state, m.card_of(node), m.route_to(node));
   }
   for (transport* t : m.transports())
-    state.engine->listen(*t);
+    state.engine->acceptor().listen(*t);
   job_registry::instance().add(&state);
   if (state.trace) state.trace->start(state);
 }
@@ -134,61 +149,71 @@ std::vector<unique_fd> take_over(const std::vector<int>& descriptors) {
   return {descriptors.begin(), descriptors.end()};
 }
 
-/// Has the threads of a job of equals run, but for those of its failure detector.
+/// Starts all threads of a job of equals except the failure detector's thread. Without a progress
+/// thread, the calling thread itself runs the handlers.
 void start_equals(am::engine& engine, bool has_progress_thread) {
-  engine.start_workers(has_progress_thread ? 0 : 1);
-  if (!has_progress_thread) engine.attach();
+  engine.workers().start(has_progress_thread ? 0 : 1);
+  if (!has_progress_thread) engine.workers().attach();
 }
 
 std::string no_thread_text(const std::system_error& e) {
   std::string text = std::string("no thread can be made: ") + e.what();
   if (e.code() == std::errc::resource_unavailable_try_again) {
-    text += " (limit of processes and threads: 'ulimit -u', or of the container's pids)";
+    text +=
+        " (limit of processes and threads: 'ulimit -u', or of the container's pids; or limit of "
+        "memory, which its stack takes: 'ulimit -d', 'ulimit -v')";
   }
   return text;
 }
 
-/// Makes so many threads at a time, which end at once. Throws error if the system refuses one.
+/// Tests whether the system allows `count` more threads: makes them, so that all of them live at
+/// the same time, and ends them again. Throws error if one cannot be made.
 void require_threads(std::size_t count) {
   std::promise<void> are_made;
   const std::shared_future<void> end = are_made.get_future().share();
-  std::vector<std::thread> all;
+  std::vector<library_thread> all;
   all.reserve(count);
   std::string refusal;
   try {
     while (all.size() != count)
-      all.emplace_back([end] { end.wait(); });
+      all.emplace_back("farcall-worker", [end] { end.wait(); });
   } catch (const std::system_error& e) {
     refusal = no_thread_text(e);
   }
   are_made.set_value();
-  for (std::thread& made : all)
-    made.join();
+  all.clear();
   if (!refusal.empty()) throw error(refusal);
 }
 
-/// Beside its workers: the failure detector, the acceptor, and one for transports.
+/// Number of threads of a target besides the workers: the failure detector, the acceptor, and one
+/// that transports use.
 constexpr std::size_t other_threads_of_targets = 3;
 
-/// As membership::join_check. Once a target has joined, its end would be the failure of a node.
+/// Throws an exception if this process cannot be a target; see target_side::join_check. It is
+/// called before the target joins, because after joining, an end of the process would count as the
+/// failure of a node.
 void check_target(std::span<const std::byte> settings, std::string_view scheme,
                   std::uint32_t workers) {
-  if (!detail::decode_settings(settings).service.empty())
-    detail::service_entry().check_target(scheme);
+  if (!detail::decode_settings(settings).service.empty()) {
+    const transport_entry* const row = find_transport(transports(), scheme);
+    detail::service_entry().check_target(row != nullptr && row->maps_memory);
+  }
   require_threads(workers - 1 + other_threads_of_targets);
 }
 
-/// A target that cannot join ends.
+/// Tells the host why this process cannot join as a target, and ends the process.
 [[noreturn]] void give_up_joining(detail::job_state& state, bool is_child, const char* why) {
-  // The host prints the reason, unless a launcher ends it before, because this process has failed.
-  // What the host has started says no more: it would appear once per target.
+  // Normally the host prints the reason. If a launcher has started this process, it may end the
+  // host before that, so this process also logs the reason as an error. A child of the host logs it
+  // only at level info, because otherwise the line would appear once for each target.
   const std::string text = std::string("this target cannot join: ") + why;
   is_child ? log::info(text) : log::error(text);
-  if (state.members) state.members->give_up(why);
+  if (state.target) state.target->give_up(why);
   std::_Exit(cannot_join_status);
 }
 
-/// Process that joins a job as a target, or serves one. A child of a fork is another one.
+/// Process id of this process while it joins a job as a target, or serves one. After a fork, the
+/// child compares the value with its own id, and finds that it is not serving.
 constinit std::atomic<pid_t> serving_process{0};
 
 [[noreturn]] void throw_no_second_job() {
@@ -200,38 +225,43 @@ constinit std::atomic<pid_t> serving_process{0};
       "call farcall::serve_if_target() before they start");
 }
 
-/// A target, started by its host as a child or not: joins by `join`, and serves until the job ends.
-/// Throws error if another thread does so.
+/// Joins a job as a target by calling `join`, and serves calls until the job ends. `is_child` is
+/// true if the host has started this process as its child. Throws error if another thread of this
+/// process already serves.
 template <class Join>
 void serve(const Join& join, bool is_child) {
   if (serving_process.exchange(::getpid()) == ::getpid()) throw_no_second_job();
   auto state = std::make_unique<detail::job_state>();
   try {
-    state->members = join();
-    membership& members = *state->members;
-    detail::process_node.store(members.self(), std::memory_order_relaxed);
-    const detail::forwarded_settings forwarded = detail::decode_settings(members.settings());
-    report_faults(members.self(), {.kind = forwarded.crash_reports});
+    state->target = join();
+    target_side& target = *state->target;
+    state->members = &target.members();
+    const node_id self = state->members->self();
+    detail::process_node.store(self, std::memory_order_relaxed);
+    const detail::forwarded_settings forwarded = detail::decode_settings(target.settings());
+    report_faults(self, {.kind = forwarded.crash_reports});
     if (forwarded.are_equals) {
       throw error("this program makes a plain job, or calls serve_if_target(), where the host's "
                   "makes a job of equals (fc::spmd)");
     }
-    // Handlers leave continuations behind.
+    // Start a progress thread, which runs the continuations that handlers leave behind.
     set_up(*state, forwarded, true);
     if (!forwarded.service.empty()) {
       state->service = detail::service_entry().on_target(*state, forwarded.service);
     }
     am::engine& engine = *state->engine;
-    // Until the state has ended, which begins after the owner has let go of it.
+    // Capture a reference to the object instead of the pointer `state`. While the object is
+    // destroyed, `state` is already null, but the functions may still be called.
     detail::job_state& all = *state;
-    members.watch({.node_joined = [&all](const card& c, const route& r) { take_in(all, c, r); },
-                   .node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
-                   .shut_down = [&] { engine.stop_when_done(); },
-                   .file_came =
-                       [service = state->service](std::uint64_t number, unique_fd file) {
-                         if (service) service->take_file(number, std::move(file));
-                       }});
-    engine.start_workers(1);
+    target.watch({.node_joined = [&all](const card& c, const route& r) { take_in(all, c, r); },
+                  .node_failed = [&](node_id n, const std::string& why) { engine.fail(n, why); },
+                  .shut_down = [&] { engine.workers().stop_when_done(); },
+                  .file_came =
+                      [service = state->service](std::uint64_t number, unique_fd file) {
+                        if (service) service->take_file(number, std::move(file));
+                      }});
+    if (state->service) state->service->begin();
+    engine.workers().start(1);
   } catch (const std::system_error& e) {
     give_up_joining(*state, is_child, no_thread_text(e).c_str());
   } catch (const std::exception& e) {
@@ -240,7 +270,7 @@ void serve(const Join& join, bool is_child) {
   {
     const signal_stack for_faults;
     const detail::context_scope scope(&state->context);
-    state->engine->serve(0);
+    state->engine->workers().serve(0);
   }
   if (state->service) state->service->finish();
   if (state->trace) state->trace->finish();
@@ -248,8 +278,8 @@ void serve(const Join& join, bool is_child) {
   serving_process.store(0);
 }
 
-/// Whether the user has made this process a server: one of several that a launcher has started on
-/// the machines of a cluster, perhaps, which is no target of the first of them.
+/// Returns true if the command line makes this process a server. A launcher may have started one
+/// server on each machine of a cluster. In this case the servers are not targets of the first one.
 bool is_server() {
   const std::string option = settings::option_of(settings::row("serve"));
   const std::vector<std::string> given = own_arguments();
@@ -258,23 +288,23 @@ bool is_server() {
   });
 }
 
-/// How this process has been started.
+/// Way in which this process was started.
 enum class start_kind {
   host,
-  target,          ///< by its host
-  launched_target, ///< by a process manager, as one that is not the first
+  target,          ///< started by its host
+  launched_target, ///< one of the processes that a process manager has started, but not the first
 };
 
 start_kind start_kind_of(const job_options& options) {
-  if (membership::is_target()) return start_kind::target;
+  if (is_started_target()) return start_kind::target;
   return detail::own_id() == host_id && is_launched_target(detail::process_manager_of(options)) &&
                  !is_server()
              ? start_kind::launched_target
              : start_kind::host;
 }
 
-std::unique_ptr<membership> join_host(const job_options& options, start_kind kind) {
-  if (kind == start_kind::target) return membership::join(transports(), identity(), check_target);
+std::unique_ptr<target_side> join_host(const job_options& options, start_kind kind) {
+  if (kind == start_kind::target) return target_side::join(transports(), identity(), check_target);
   std::optional<process_group> group;
   try {
     group = take_launched_group(detail::process_manager_of(options));
@@ -282,11 +312,11 @@ std::unique_ptr<membership> join_host(const job_options& options, start_kind kin
   } catch (const error& e) {
     throw error(std::string("this process was started as one of several: ") + e.what());
   }
-  return membership::join(*group, detail::patience_for_host(options), transports(), identity(),
-                          check_target);
+  return target_side::join(*group, detail::timeout_for_host(options), transports(), identity(),
+                           check_target);
 }
 
-/// Null if no other process belongs to the group.
+/// Returns the group if it has more than one process, and otherwise null.
 const process_group* several(const std::optional<process_group>& group) {
   return group && group->size > 1 ? &*group : nullptr;
 }
@@ -294,20 +324,23 @@ const process_group* several(const std::optional<process_group>& group) {
 void serve_if_started(const job_options& options) {
   const start_kind kind = start_kind_of(options);
   if (kind == start_kind::host) return;
-  (void)transports(); // throws, where the host could not be told why
+  // Load the transports before joining, because an error at this point can be thrown, and after
+  // joining could not be reported to a host.
+  (void)transports();
   serve([&] { return join_host(options, kind); }, kind == start_kind::target);
   std::exit(0);
 }
 
-/// Options of a job with the settings of its command line and environment, and the processes that
-/// make it together.
+/// Values from which a host makes its job: the options, completed from the command line and the
+/// environment, and the group of processes that make the job together.
 struct given_job {
   job_options options;
   std::optional<process_group> group;
 };
 
-/// Returns the job of a host; prints the help, or serves hosts, and exits if the command line says
-/// so. Throws setting_error.
+/// Returns the options and the group with which a host makes its job. If the command line asks for
+/// the help, prints it and exits. If it makes this process a server, serves hosts and exits. Throws
+/// setting_error.
 given_job read_command_line(const job_options& options, const settings_source& given) {
   if (given.asks_for_help()) {
     std::fputs(settings::help().c_str(), stdout);
@@ -322,7 +355,8 @@ given_job read_command_line(const job_options& options, const settings_source& g
   return wanted;
 }
 
-/// Calls `make`, and has an uncaught setting_error end the program with its text.
+/// Calls `make`. If `make` throws a setting_error that the program does not catch, the process ends
+/// with the text of this exception.
 template <class Make>
 void tell_setting_errors_of(const Make& make) {
   try {
@@ -337,78 +371,13 @@ void tell_setting_errors_of(const Make& make) {
 
 // ---- job_state ----------------------------------------------------------------------------------
 
-constinit std::atomic<node_id> detail::process_node{host_id};
-
 detail::job_state::job_state() noexcept {
   static std::atomic<std::uint32_t> last{0};
   serial = last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-detail::job_core& detail::find_current_core() {
-  if (const call_context* context = current_context())
-    return *static_cast<job_state*>(context->job);
-  return job_registry::instance().only();
+  copies = &owned_copies;
 }
 
 detail::job_state& detail::current_job() { return state_of(current_core()); }
-
-am::client* detail::only_client() {
-  if (current_context() == nullptr && job_registry::instance().has_none()) return nullptr;
-  return current_job().client;
-}
-
-// ---- node ---------------------------------------------------------------------------------------
-
-bool node::has_job() const noexcept {
-  return job_ != nullptr && job_registry::instance().has(job_, job_serial_);
-}
-
-node_description node::description() const {
-  if (job_ == nullptr) throw error("this node handle belongs to no job");
-  const membership& members = *detail::state_of(*job_).members;
-  const card& c = members.card_of(id_);
-  const route& route = members.route_to(id_);
-  return {c.id,           c.name,
-          c.host,         c.pid,
-          c.architecture, c.cores,
-          c.workers,      route.via != nullptr ? std::string(route.via->scheme()) : "none",
-          route.reason};
-}
-
-bool node::alive() const {
-  if (job_ == nullptr) throw error("this node handle belongs to no job");
-  if (!has_job()) {
-    if (job_registry::instance().is_in_child()) throw forked();
-    return false;
-  }
-  const detail::job_state& state = detail::state_of(*job_);
-  if (state.engine->has_failed(id_)) return false;
-  if (state.members->knows(id_)) return true;
-  try {
-    // Only nodes that know it were told of its end.
-    state.members->meet(id_);
-  } catch (const node_failed&) {
-    return false;
-  }
-  return !state.engine->has_failed(id_);
-}
-
-node this_node() {
-  detail::job_state& job = detail::current_job();
-  return {job, job.members->self()};
-}
-
-node host() { return {detail::current_job(), host_id}; }
-
-std::size_t node_count() { return detail::current_job().members->nodes(); }
-
-node node_at(node_id id) {
-  detail::job_state& job = detail::current_job();
-  if (!job.members->has(id)) {
-    throw error(missing_node_text(id, job.members->nodes()));
-  }
-  return {job, id};
-}
 
 // ---- job ----------------------------------------------------------------------------------------
 
@@ -416,7 +385,8 @@ job::job() : job(job_options{}) {}
 
 job::job(const job_options& options) {
   serve_if_started(options);
-  auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
+  // After serve_if_started(), because a target does not use these descriptors.
+  auto existing = take_over(options.existing_targets);
   const settings_source given;
   detail::refuse_plain_jobs(given);
   const auto group = take_launched_group(detail::process_manager_of(options));
@@ -428,7 +398,8 @@ job::job(const job_options& options) {
 job::job(int& argc, char** argv, const job_options& options) {
   tell_setting_errors_of([&] {
     serve_if_started(options);
-    auto existing = take_over(options.existing_targets); // in a target the numbers mean nothing
+    // After serve_if_started(), because a target does not use these descriptors.
+    auto existing = take_over(options.existing_targets);
     const settings_source given(argc, argv);
     const given_job wanted = read_command_line(options, given);
     detail::refuse_plain_jobs(given);
@@ -498,13 +469,13 @@ void job::join_equals(const job_options& options, const process_group* group) {
   const start_kind kind = group == nullptr ? start_kind_of(options) : start_kind::launched_target;
   const bool is_child = kind == start_kind::target;
   try {
-    state->members = group == nullptr ? join_host(options, kind)
-                                      : membership::join(*group, detail::patience_for_host(options),
+    state->target = group == nullptr ? join_host(options, kind)
+                                     : target_side::join(*group, detail::timeout_for_host(options),
                                                          transports(), identity(), check_target);
-    membership& members = *state->members;
-    rank_ = members.self();
+    state->members = &state->target->members();
+    rank_ = state->members->self();
     detail::process_node.store(rank_, std::memory_order_relaxed);
-    const detail::forwarded_settings forwarded = detail::decode_settings(members.settings());
+    const detail::forwarded_settings forwarded = detail::decode_settings(state->target->settings());
     report_faults(rank_, {.kind = forwarded.crash_reports});
     if (!forwarded.are_equals) {
       throw error("this program makes a job of equals (fc::spmd), and the host's a plain one");
@@ -528,7 +499,8 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
   if (job_registry::instance().is_in_child()) {
     detail::process_node.store(host_id, std::memory_order_relaxed);
   }
-  // A thread that joins has no number yet.
+  // Check serving_process as well as own_id(). While another thread of this process joins a job as
+  // a target, own_id() is not set yet.
   if (detail::own_id() != host_id || serving_process.load() == ::getpid()) throw_no_second_job();
   membership_options o;
   if (are_equals) {
@@ -537,7 +509,8 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
       throw setting_error("a job of equals starts its nodes: leave out "
                           "job_options::existing_targets");
     }
-    // Programs that a node starts are others.
+    // Remove the variable from the environment, because programs that a node starts are not nodes
+    // of this job.
     ::unsetenv(settings::variable_of(settings::row("spmd")).c_str());
     if (options.workers != 1) {
       throw setting_error("in a job of equals one thread of each node runs handlers: leave out "
@@ -593,7 +566,8 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
   state->service = service;
   state->start_timeout = options.start_timeout;
   if (options.restart_lost_servers) state->returns.enable();
-  state->members = membership::launch(std::move(o), identity());
+  state->host = host_side::launch(std::move(o), identity());
+  state->members = &state->host->members();
   set_up(*state, forwarded, has_thread);
   am::engine& engine = *state->engine;
   state->watch.start(static_cast<node_id>(state->members->nodes()));
@@ -603,16 +577,16 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
       detail::watch_equals(*state, joined);
       start_equals(engine, has_thread);
     } else {
-      state->members->watch({.node_joined = joined,
-                             .node_failed =
-                                 [s = state.get()](node_id n, const std::string& why) {
-                                   s->engine->fail(n, why);
-                                   if (s->service) s->service->node_ended(n);
-                                   s->watch.node_ended(*s, n, why);
-                                   s->returns.node_failed(*s, n);
-                                 },
-                             .shut_down = {}});
-      engine.start_workers(0);
+      state->host->watch({.node_joined = joined,
+                          .node_failed =
+                              [s = state.get()](node_id n, const std::string& why) {
+                                s->engine->fail(n, why);
+                                if (s->service) s->service->node_ended(n);
+                                s->watch.node_ended(*s, n, why);
+                                s->returns.node_failed(n);
+                              },
+                          .shut_down = {}});
+      engine.workers().start(0);
     }
   } catch (const std::system_error& e) {
     state.reset();
@@ -631,23 +605,24 @@ detail::job_state& job::state() const {
 
 bool job::wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit limit) {
   am::engine& engine = *state().engine;
-  return engine.wait_until(holds, argument, engine.is_attached(), deadline_after(limit));
+  return engine.waiter().wait_until(holds, argument, engine.workers().is_attached(),
+                                    deadline_after(limit));
 }
 
-void job::notify() { state().engine->notify_local(); }
+void job::notify() { state().engine->waiter().notify(); }
 
-void job::progress() { state().engine->poll_all(); }
+void job::progress() { state().engine->waiter().poll_all(); }
 
-void job::progress_in_place() { state().engine->poll_all_in_place(); }
+void job::progress_in_place() { state().engine->waiter().poll_all_in_place(); }
 
 int job::wait_fd() {
-  if (state().engine->is_served_by_caller()) {
+  if (state().engine->workers().is_served_by_caller()) {
     throw error(
         "wait_fd() does not tell of requests, which the thread that made this job of equals "
         "serves; wait_until() does, or let a thread of farcall's serve them "
         "(job_options::progress)");
   }
-  return state().engine->wait_fd();
+  return state().engine->waiter().wait_fd();
 }
 
 node job::host() const noexcept { return state_ != nullptr ? node(*state_, host_id) : node(); }
@@ -664,7 +639,9 @@ void serve_if_target() { serve_if_started({}); }
 bool serve_as_target() {
   const start_kind kind = start_kind_of({});
   if (kind == start_kind::host) return false;
-  (void)transports(); // throws, where the host could not be told why
+  // Load the transports before joining, because an error at this point can be thrown, and after
+  // joining could not be reported to a host.
+  (void)transports();
   serve([kind] { return join_host({}, kind); }, kind == start_kind::target);
   return true;
 }
@@ -679,8 +656,8 @@ void serve_as_target(int socket) {
   const auto table = transports();
   serve(
       [&] {
-        return membership::join(port_connection{std::move(to_host), nullptr}, table, identity(),
-                                check_target);
+        return target_side::join(port_connection{std::move(to_host), nullptr}, table, identity(),
+                                 check_target);
       },
       false);
 }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <farcall/am/wait_policy.hpp>
+#include <farcall/async/node.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/base/container_layout.hpp>
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/offload/node.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,158 +22,185 @@ namespace detail {
 struct job_state;
 }
 
-/// How a job is made. What is left as it is comes from the environment, else from the default.
-/// Where the program hands its command line over, that and the environment come before all this.
+/// Options of a job. If the program sets an option, this value is used. Otherwise the environment
+/// variable of the option is used, or else the default. If the program also passes its command line
+/// to the job, both the command line and the environment take precedence over these options.
 struct job_options {
-  /// Comma-separated URLs: "shm", "shm:4", "shm:2?workers=4&cpu=1&program=./other&name=solver",
-  /// "exec:qemu-aarch64 ./other?count=2", "tcp://host:port?count=2".
-  /// Else FARCALL_TARGETS, else "shm". "none" in a job of equals: the host is alone.
+  /// URLs of the targets, separated by commas: "shm", "shm:4",
+  /// "shm:2?workers=4&cpu=1&program=./other&name=solver", "exec:qemu-aarch64 ./other?count=2",
+  /// "tcp://host:port?count=2". In a job of equals, "none" means that the host is alone. Default:
+  /// FARCALL_TARGETS if set, otherwise "shm".
   std::string targets{};
-  /// Processes of this machine that exist already, as those that a launcher has started, and become
-  /// the last targets. One descriptor for each: an end of socketpair(AF_UNIX, SOCK_SEQPACKET, …),
-  /// whose other end that process gives to serve_as_target(). The job closes them, also when it
-  /// cannot be made. With them, and nothing in `targets` or FARCALL_TARGETS, no others are started.
+  /// Processes of this machine that exist already, for instance because a launcher has started
+  /// them, and that become the last targets of the job. Each element is a descriptor, one end of a
+  /// socketpair(AF_UNIX, SOCK_SEQPACKET, …). The process passes the other end to serve_as_target().
+  /// The job closes these descriptors, even if it cannot be made. If this option is set, but
+  /// `targets` and FARCALL_TARGETS are not, the job starts no other targets.
   std::vector<int> existing_targets{};
-  /// Whether the processes that mpirun, prterun, srun or mpiexec have started together make one
-  /// job, the first that each of them makes: process 0 is the host, and process N node N, before
-  /// what `targets` names. "auto": if they were started so; "pmix" and "pmi": by that interface;
-  /// "none": each makes a job of its own. Else FARCALL_PROCESS_MANAGER, else "auto". Further nodes
-  /// are started if `targets` or FARCALL_TARGETS names them, also beside a process that is alone.
-  /// See docs/guide/17-clusters.md.
+  /// Determines whether the processes that a launcher (mpirun, prterun, srun or mpiexec) has
+  /// started together make one job. In such a job, process 0 is the host, and process N is node N;
+  /// the nodes of `targets` have higher numbers. With "auto", they make one job if a launcher has
+  /// started them. With "pmix" or "pmi", they do so by this interface, and it is an error if there
+  /// is none. With "none", each process makes its own job. Only the first job of a process can be
+  /// such a job. If `targets` or FARCALL_TARGETS is set, the job also starts these nodes, even if
+  /// the launcher has started only one process. Default: FARCALL_PROCESS_MANAGER if set, otherwise
+  /// "auto". See docs/guide/17-clusters.md.
   std::string process_manager{};
-  /// Threads that run handlers in each of them, and in each of `existing_targets`; what `targets`
-  /// names has an option of its own, workers=. Else FARCALL_WORKERS, else 1. Not in a job of
-  /// equals.
+  /// Number of threads that run handlers in a process that a launcher has started (see
+  /// process_manager), and in a process of `existing_targets`. For the nodes of `targets`, the
+  /// option workers= of the URL has this meaning instead. For plain jobs only. Default:
+  /// FARCALL_WORKERS if set, otherwise 1.
   std::uint32_t workers = 0;
-  /// Program that targets run; else this one. It must make a job, or call serve_if_target().
+  /// Program that targets run. It must make a job or call serve_if_target(). Default: the program
+  /// of this process.
   std::string program{};
-  /// Arguments of the targets' program, argv[0] included; else those of this process.
+  /// Arguments of the targets' program, beginning with argv[0]. Default: the arguments of this
+  /// process.
   std::vector<std::string> arguments{};
-  /// How long all targets together may take to join. Else FARCALL_START_TIMEOUT_MS.
+  /// Maximum time until all targets have joined. Default: the setting FARCALL_START_TIMEOUT_MS.
   std::chrono::milliseconds start_timeout{0};
-  /// How long targets may take to finish when the job ends; then they are killed. Else
-  /// FARCALL_STOP_TIMEOUT_MS.
+  /// When the job ends, targets that have not finished after this time are killed. Default: the
+  /// setting FARCALL_STOP_TIMEOUT_MS.
   std::chrono::milliseconds stop_timeout{0};
-  /// How long the end of a buffer may wait until its node can be told, as while the lane to it is
-  /// full; then the memory stays taken until the job ends, and a line is logged. Else
+  /// When the destructor of a buffer frees the memory on a node, it may have to wait, for instance
+  /// because the lane to the node is full. It waits for at most this time. Afterwards it logs an
+  /// error, and the memory stays allocated until the job ends. Default: the setting
   /// FARCALL_RELEASE_TIMEOUT_MS.
   std::chrono::milliseconds release_timeout{0};
-  /// Bytes of a lane's ring, a power of two; a record is at most a quarter. Else
-  /// FARCALL_LANE_BYTES.
+  /// Size of a lane's ring, in bytes. It must be a power of two. A record can have at most a
+  /// quarter of this size. Default: the setting FARCALL_LANE_BYTES.
   std::uint32_t lane_bytes = 0;
-  /// Most memory that a node can share, in bytes, taken when used. Else FARCALL_HEAP_BYTES, else
-  /// as much as the machine has.
+  /// Maximum size, in bytes, of the memory that a node can share. Physical memory is allocated only
+  /// when it is used. Default: FARCALL_HEAP_BYTES if set, otherwise the size of the machine's
+  /// memory.
   std::uint64_t heap_bytes = 0;
-  /// File with the key that servers (targets tcp:// and unix://) and this program have in common;
-  /// 'farcall keygen' makes one. Else FARCALL_KEY. Without it connections are unencrypted, and go
-  /// to loopback addresses and Unix sockets of the same user only.
+  /// File with a key that this program has in common with servers (targets tcp:// and unix://);
+  /// 'farcall keygen' makes such a file. Default: FARCALL_KEY. Without a key, connections are
+  /// unencrypted, and are possible only to loopback addresses and to Unix sockets of the same user.
   std::string key{};
-  /// Instead of a key: certificates of one authority, as PEM files. Else FARCALL_CERTIFICATE,
-  /// FARCALL_CERTIFICATE_KEY and FARCALL_AUTHORITY.
+  /// Three PEM files that can be used instead of a key: this program's certificate, the private key
+  /// of this certificate, and the certificate of the authority that signs all certificates.
+  /// Default: FARCALL_CERTIFICATE, FARCALL_CERTIFICATE_KEY and FARCALL_AUTHORITY.
   std::string certificate{};
   std::string certificate_key{};
   std::string authority{};
-  /// With certificates: which public key a server must have, "sha256:BASE64" of its
-  /// SubjectPublicKeyInfo, several with commas. It stands in place of the name in the server's
-  /// certificate, and of an authority where none is given. Else FARCALL_SERVER_KEY.
+  /// If certificates are used: the public key that a server must have, written as "sha256:BASE64"
+  /// of its SubjectPublicKeyInfo; several keys are separated by commas. This check replaces the
+  /// check of the name in the server's certificate. If no authority is given, it also replaces the
+  /// check by an authority. Default: FARCALL_SERVER_KEY.
   std::string server_key{};
-  /// A server that is silent for longer has failed, with its targets. Else
-  /// FARCALL_HEARTBEAT_TIMEOUT_MS, else 5 s.
+  /// If a server has sent nothing for this time, the server and its targets count as failed.
+  /// Default: FARCALL_HEARTBEAT_TIMEOUT_MS if set, otherwise 5 s.
   std::chrono::milliseconds heartbeat_timeout{0};
-  /// Targets of servers (tcp://) that have failed, as because their server has ended, are started
-  /// again once their server takes them, as new nodes: job::on_node_change() tells of them, and
-  /// which they replace. Attempts go on for some ten minutes, with pauses of up to 8 s.
+  /// If true, a target of a server (tcp://) that has failed, for instance together with its server,
+  /// is restarted as a new node once a server accepts it. job::on_node_change() reports the new
+  /// node, and which node it replaces. The job tries this for about ten minutes, with pauses of up
+  /// to 8 s.
   bool restart_lost_servers = false;
-  /// In a job of equals: the end of a node does not end the others. Calls to it end with
-  /// node_failed, and so do collectives, but for the end of the job.
+  /// In a job of equals, true if the other nodes go on when one node ends. Afterwards calls to the
+  /// ended node throw node_failed, and so do all collectives except the end of the job.
   bool survive = false;
-  /// A target, here or elsewhere, that does not answer the host for longer has failed, and is
-  /// killed: one that is stopped (SIGSTOP, a debugger) or that hangs in the kernel. Its handlers
-  /// may compute as long as they like; for those there are deadlines. Else FARCALL_PEER_TIMEOUT_MS,
-  /// else targets are not asked.
+  /// Time within which a target must reply to the host's heartbeats. Otherwise it counts as failed
+  /// and is killed, on any machine. A target does not reply if it is stopped (by SIGSTOP or a
+  /// debugger) or hangs in the kernel. It replies while its handlers compute, so use deadlines to
+  /// limit these. Default: FARCALL_PEER_TIMEOUT_MS if set; otherwise the host sends no heartbeats.
   std::chrono::milliseconds peer_timeout{0};
-  /// Folders, and files, of the host that targets may use, as in "/data:ro,/home/me": each read
-  /// only (":ro"), or writable (":rw", or nothing behind it). See docs/guide/16-files.md. Not in a
-  /// job of equals. Else FARCALL_HOST_FILES, else none.
+  /// Folders and files of the host that targets may use, as in "/data:ro,/home/me". Each is either
+  /// read-only (":ro") or writable (":rw", or no suffix). In plain jobs only. Default:
+  /// FARCALL_HOST_FILES if set, otherwise none. See docs/guide/16-files.md.
   std::string host_files{};
-  /// Each line that a target prints, to standard output or error, is preceded by the node's number,
-  /// as in "2: text", and goes through this process; what existing_targets print does not. Else
-  /// FARCALL_LABEL, else lines stay as they are.
+  /// If true, the number of the node precedes each line that a target prints to its standard output
+  /// or error, as in "2: text". For this purpose the lines go through this process. The output of
+  /// existing_targets is not changed. Default: FARCALL_LABEL if set, otherwise false.
   bool label = false;
-  /// The report of a target that faults or aborts. "names": node_failed has the signal,
-  /// the address and the functions at once. "full": the same, and then the target writes the
-  /// functions with lines and arguments to its standard error, for which it takes 3 s at most.
-  /// "off": nothing; node_failed has the signal. Else FARCALL_CRASH_REPORT, else "full". See
+  /// Detail of the report when a target crashes or aborts. With "names", the exception node_failed
+  /// contains the signal, the address, and the names of the functions that were running. With
+  /// "full", the target in addition prints the functions with their lines and arguments to its
+  /// standard error; this takes at most 3 s. With "off", there is no report, and node_failed
+  /// contains only the signal. Default: FARCALL_CRASH_REPORT if set, otherwise "full". See
   /// docs/guide/19-debugging.md.
   std::string crash_report{};
-  /// File for a timeline of what all nodes do, in the trace event format that Perfetto and browsers
-  /// show; written when the job ends. "%p" in it is the number of this process. See
-  /// docs/guide/18-seeing-what-a-job-does.md. Else FARCALL_TRACE, else none.
+  /// File for a timeline of all nodes, in the trace event format, which Perfetto and browsers can
+  /// show. The file is written when the job ends. "%p" in the file name is replaced by the id of
+  /// this process. Default: FARCALL_TRACE if set, otherwise no timeline. See
+  /// docs/guide/18-seeing-what-a-job-does.md.
   std::string trace{};
-  /// Who takes in replies on the host, and runs what waits for them: "wait", only threads that wait
-  /// or test, and progress(); "thread", also a thread of farcall's, so that nobody need wait. Else
-  /// FARCALL_PROGRESS, else "wait". Targets do as with "thread". In a job of equals, the same on
-  /// all nodes: "wait", the thread that made the job runs handlers; "thread", one of farcall's.
+  /// Determines which threads of the host take replies and run continuations. With "wait", only
+  /// threads do this that wait for a future, test one, or call progress(). With "thread", a thread
+  /// of farcall also does it, so that the program need not wait. In a job of equals, the host's
+  /// value applies to all nodes, and also determines which thread runs handlers: with "wait" the
+  /// thread that made the job, and with "thread" a thread of farcall. Targets of plain jobs always
+  /// work as with "thread". Default: FARCALL_PROGRESS if set, otherwise "wait".
   std::string progress{};
-  /// How long threads spin before they sleep. Else FARCALL_SPIN_US and FARCALL_YIELD_AFTER_US.
+  /// How long waiting threads spin before they sleep. Default: the settings FARCALL_SPIN_US and
+  /// FARCALL_YIELD_AFTER_US.
   wait_policy waiting{std::chrono::nanoseconds(-1), std::chrono::nanoseconds(-1)};
 };
 
-/// As long as it takes.
+/// A time limit that never passes.
 inline constexpr time_limit no_limit{std::chrono::hours::max()};
 
-/// How the processes that a Communicator names find each other: a specialisation has a static
-/// member process_group group_of(Communicator).
+/// Specialise this class for the type of a communicator, so that a job can be made of its
+/// processes. The specialisation must have a static member process_group group_of(Communicator).
 template <class Communicator>
 struct group_traits;
 
-/// Says that a job is one of equals; see job.
+/// Type of the tag that selects the constructors of a job of equals; see job.
 struct spmd_t {
   explicit spmd_t() = default;
 };
-/// As in `fc::job job{fc::spmd, argc, argv};`
+/// Tag that selects the constructors of a job of equals, as in `fc::job job{fc::spmd, argc, argv};`
 inline constexpr spmd_t spmd{};
 
 FARCALL_BEGIN_CONTAINER_LAYOUT
-/// A set of nodes that call each other: this process, the host, and the targets that it starts.
+/// A set of nodes that call each other: this process, which is the host, and the targets that it
+/// starts.
 ///
-/// The constructor starts the same program again for every target. There, the constructor serves
-/// calls until the job ends and never returns, so make the job first in main(), before anything
-/// that only the host shall do. The destructor lets the targets finish what has arrived, and ends
-/// them. What outlives its job (futures, buffers, lanes, nodes) may be destroyed, and futures hold
-/// node_failed; nothing else may be done with it. Several jobs may exist at a time. Any thread may
-/// use a job; one makes, moves and destroys it.
+/// The constructor starts the same program once more for every target. In the process of a target,
+/// the constructor serves calls until the job ends, and never returns. Therefore make the job first
+/// in main(), before code that only the host shall run. The destructor lets the targets finish the
+/// calls that have arrived, and then ends the targets. Futures, buffers, lanes and nodes that
+/// outlive their job may be destroyed, but not used. Only futures may still be used; a future that
+/// was not ready throws node_failed. A process can have several jobs at a time. Any thread may use
+/// a job, but only one thread may make, move and destroy it.
 ///
-/// In a *job of equals* (fc::spmd), every node runs its own main(), as in MPI and other SPMD
-/// programs: the constructor returns on all of them. Handlers run on the thread that made the job,
-/// while it waits for something of farcall's and in progress(), unless `progress` is "thread". All
-/// nodes call the collectives, barrier() and the like, on that thread and in the same order. The
-/// destructor, or close(), is one, too: the job ends once all have called it and nothing is under
-/// way any more. A node that ends before, by whatever way, ends the others, with its exit status,
-/// unless job_options::survive says otherwise; so does one that leaves the job by an exception.
-/// What follows the job's end runs on all nodes; at exit(), the host waits for the others, and
-/// exits with the status of one that failed. A process can have one such job, and makes it first in
-/// main(). See docs/guide/14-jobs-of-equals.md.
+/// In a *job of equals* (fc::spmd), the constructor returns on all nodes, and every node runs its
+/// own main(), like in MPI and other SPMD programs. Handlers run on the thread that made the job,
+/// while this thread waits in a function of farcall or calls progress(); if `progress` is "thread",
+/// they run on a thread of farcall instead. All nodes must call the collectives, such as barrier(),
+/// on the thread that made the job, and in the same order. The destructor, or close(), is a
+/// collective, too. The job ends once all nodes have called it, and all calls and continuations
+/// have ended. Code after the end of the job runs on all nodes. If a node ends before the job has
+/// ended, or leaves the job by an exception, all other nodes are ended with its exit status, unless
+/// job_options::survive is set. In exit(), the host waits for the other nodes; if one of them has
+/// failed, the host exits with its status. A process can have only one job of equals, and must make
+/// it first in main(). See docs/guide/14-jobs-of-equals.md.
 class job {
  public:
-  /// Starts the targets that the environment names, or one. Throws start_failed and setting_error.
+  /// Makes a job with the targets that FARCALL_TARGETS names, or with one target. Throws
+  /// start_failed and setting_error.
   job();
-  /// The same with these options, which come before the environment. Throws the same.
+  /// Makes a job with these options, which take precedence over the environment. Throws
+  /// start_failed and setting_error.
   explicit job(const job_options& options);
-  /// Takes the options that start with --farcall- out of the command line. They, and then the
-  /// environment, come before `options`. `--farcall-help` prints them and exits.
+  /// Makes a job of a program with a command line. Removes the options that start with --farcall-
+  /// from the command line. These options take precedence over the environment, and the environment
+  /// over `options`. For `--farcall-help`, prints the options and exits. Throws start_failed and
+  /// setting_error.
   job(int& argc, char** argv, const job_options& options = {});
-  /// A job of equals: the host starts the others, which return from here, too. Throws the same; and
-  /// setting_error for devices, existing targets, and targets with more than one worker.
+  /// Makes a job of equals. The host starts the other nodes, and the constructor returns on these,
+  /// too. Throws start_failed, and setting_error, for instance for devices, existing targets, and
+  /// targets with several workers.
   explicit job(spmd_t, const job_options& options = {});
-  /// The same with the options of a command line.
+  /// Makes a job of equals of a program with a command line, like the constructor of a plain job.
   job(spmd_t, int& argc, char** argv, const job_options& options = {});
-  /// A job of equals whose processes exist already, as those of an MPI communicator: all of them
-  /// make it together. Process 0 is the host. Blocks until all do. Throws the same. In
+  /// Makes a job of equals of processes that exist already, such as the processes of an MPI
+  /// communicator. All processes of the group must call this constructor; process 0 becomes the
+  /// host. Blocks until all have called it. Throws start_failed and setting_error. Include
   /// job/process_group.hpp.
   job(spmd_t, const process_group& group, const job_options& options = {});
-  /// The same from what a header names processes by, as in `fc::job job{MPI_COMM_WORLD};` with
-  /// farcall/mpi.hpp.
+  /// Makes a job of equals whose nodes are the processes of a communicator. With farcall/mpi.hpp,
+  /// this can be an MPI communicator, as in `fc::job job{MPI_COMM_WORLD};`
   template <class Communicator>
     requires requires(const Communicator& c) { group_traits<Communicator>::group_of(c); }
   explicit job(const Communicator& c, const job_options& options = {})
@@ -184,103 +211,112 @@ class job {
   job& operator=(const job&) = delete;
   ~job();
 
-  /// The nodes that the job has started with, but for the host, in the order of their numbers; also
-  /// those that have failed since, and not those that were added.
+  /// Returns the targets with which the job has started, in the order of their numbers. Includes
+  /// nodes that have failed since, but not nodes that were added later.
   [[nodiscard]] const std::vector<node>& targets() const noexcept { return targets_; }
-  /// Node 0: this process, but for targets in a job of equals.
+  /// Returns node 0, the host. This process is the host itself, except on the other nodes of a job
+  /// of equals.
   [[nodiscard]] node host() const noexcept;
-  /// Number of this process in the job: from 0, the host, to size() - 1; also once it is closed. As
-  /// MPI_Comm_rank.
+  /// Returns the node number of this process, from 0 (the host) to size() - 1. Also works after the
+  /// job was closed. Like MPI_Comm_rank.
   [[nodiscard]] node_id rank() const noexcept { return rank_; }
-  /// Throws error when the job has no such node.
+  /// Returns the node with the number `id`. Throws error if the job has no such node.
   [[nodiscard]] node node_at(node_id id) const;
-  /// Number of nodes that the job has had, the host included: one more than the highest number;
-  /// also once it is closed.
+  /// Returns how many nodes the job has had so far, including the host and nodes that have ended.
+  /// This is the highest node number plus one. Also works after the job was closed.
   [[nodiscard]] std::size_t size() const noexcept;
-  /// All nodes but the host that have joined, and have not failed and were not removed, as of now.
-  /// Any thread. Throws forked in a child of a fork.
+  /// Returns the nodes that are in the job now, except the host. These nodes have joined, have not
+  /// failed, and were not removed. Any thread may call it. Throws forked in a forked child.
   [[nodiscard]] std::vector<node> live_targets() const;
 
-  /// Starts one more target, from a URL as in job_options::targets; blocks until it has joined, at
-  /// most for the start timeout. The other nodes go on meanwhile, and get to know it when they
-  /// first use it. A number is given to one node only, so there are at most as many as the larger
-  /// of 1,024 and twice the nodes at the start. Servers (tcp://) can be added to jobs that have
-  /// started with one. Any thread; those that add at the same time wait for each other. Throws
-  /// start_failed and setting_error; nothing is left of the target then.
+  /// Starts one more target, from a URL as in job_options::targets. Blocks until the target has
+  /// joined, at most for the start timeout. The other nodes go on during that time, and connect to
+  /// the new node when they first use it. Node numbers are never reused, so that a job can have at
+  /// most 1,024 nodes, or twice the nodes of its start if this is more. Targets of servers (tcp://)
+  /// can be added only if the job has started with one. Any thread may call it; threads that add
+  /// nodes at the same time wait for each other. If it fails, it ends the target, and throws
+  /// start_failed or setting_error.
   node add(std::string_view url);
-  /// The same for several, which are started together; a URL may stand for several targets. All of
-  /// them have joined then, or none is left.
+  /// Starts several targets together. A URL with count= stands for several targets. If one of the
+  /// targets cannot join, all of them are ended.
   std::vector<node> add(std::span<const std::string> urls);
 
-  /// Takes a target out of the job: calls that were sent to it end as usual, and new ones, but for
-  /// some by an fc::lane, throw node_failed, which says so. Then its process ends. Blocks until it
-  /// has, at most for the stop timeout, after which it is killed. Its memory is lost. Returns
-  /// at once for one that has failed. Any thread but those that run handlers of that target's
-  /// calls. Throws error for the host, and for nodes without a process.
+  /// Removes a target from the job. Calls that were sent to the target end as usual. New calls
+  /// throw node_failed, whose text names the removal; some calls by an fc::lane may still be made.
+  /// When the calls have ended, the target's process ends. Blocks until then, at most for the stop
+  /// timeout; afterwards the process is killed. The node's memory is lost. Returns at once for a
+  /// target that has failed. Any thread may call it, except a thread that runs a handler for a call
+  /// of that target. Throws error for the host, and for nodes without a process.
   void remove(const node& target);
 
-  /// Starts a target again that has failed or was removed, from its URL: as a new node, with a
-  /// number of its own. Futures, buffers and lanes of the old one stay failed. Blocks and throws as
-  /// add(), and throws error for a node that is alive, or that the job has not started.
+  /// Restarts a target that has failed or was removed. The target is started from its URL as a new
+  /// node, which has a new number. Futures, buffers and lanes of the old node stay failed. Blocks
+  /// like add(), and throws what add() throws. Also throws error for a node that is alive, and for
+  /// a node that the job has not started.
   node restart(const node& failed);
 
-  /// Has `f(const node_event&)` called whenever a node has joined, failed or been removed, from now
-  /// until the job ends; the end of the job itself is no such event. `f` runs where continuations
-  /// do, mostly on a thread of farcall's, one call at a time, in the order of the changes; it may
-  /// call, wait, and add nodes. In offload/node_change.hpp. Any thread. Throws std::bad_alloc.
+  /// Registers the function `f`. Until the job ends, `f(const node_event&)` is called whenever a
+  /// node has joined, failed or been removed. The end of the job itself is not reported. `f` runs
+  /// like a continuation, mostly on a thread of farcall. Only one call runs at a time, in the order
+  /// of the changes. `f` may call other nodes, wait, and add nodes. Include
+  /// offload/node_change.hpp. Any thread may call it. Throws std::bad_alloc.
   template <class F>
   void on_node_change(F f);
 
-  /// Takes in the replies that have arrived, to calls of all threads, and runs on this thread what
-  /// waits for them. For loops that do other things too: nobody need wait or test then. Blocks only
-  /// as long as what it runs. Any thread. Throws forked in a child of a fork. As
-  /// ucp_worker_progress.
+  /// Takes the replies that have arrived for calls of all threads, and runs the continuations of
+  /// these calls on this thread. Meant for loops that also do other work, so that the program need
+  /// not wait for futures or test them. Blocks only as long as the continuations run. Any thread
+  /// may call it. Throws forked in a forked child. Like ucp_worker_progress.
   ///
-  /// In a job of equals, on the thread that made it, also serves requests that have arrived: of
-  /// each lane up to 64. In a handler there, gives others their turn.
+  /// In a job of equals, the thread that made the job also serves requests in this function, up to
+  /// 64 of each lane. In a handler on this thread, the function lets other handlers run.
   void progress();
-  /// As progress(), and throws the same, for loops that poll again and again. In a job of equals,
-  /// handlers of what has arrived run on the caller's stack instead of one of their own, which
-  /// takes less time: for handlers that do not wait. One that does keeps this from returning until
-  /// its wait is over. Replies are taken in by one call in 16, and by one in 1,024 as long as each
-  /// finds requests.
+  /// Does the same as progress(), and throws the same exceptions, but is faster. Meant for loops
+  /// that poll again and again. May take replies in only one call in 16, or in one in 1,024 while
+  /// each call finds requests. In a job of equals, handlers run on the caller's stack instead of a
+  /// separate one, so the handlers should not wait: if one does, this function returns only after
+  /// the wait.
   void progress_in_place();
-  /// As progress(), and throws the same. Throws forked.
+  /// Calls progress(). Throws forked.
   void poll() { progress(); }
 
-  /// Waits until `holds()` is true, and takes in replies meanwhile, as progress() does; true then,
-  /// and false when `limit` has passed. `holds` is asked again and again on this thread: about what
-  /// handlers and continuations change. Sleeps when nothing happens; where handlers run on other
-  /// threads, it is asked every 100 µs. Any thread. Throws what `holds` throws, and forked. As
-  /// GASNET_BLOCKUNTIL.
+  /// Waits until `holds()` returns true. Takes replies during the wait, like progress(). Returns
+  /// true once `holds()` has returned true, and false when `limit` has passed. The waiting thread
+  /// calls `holds` repeatedly, and sleeps while nothing arrives. The result of `holds` should
+  /// depend only on data that handlers and continuations change. If handlers run on other threads,
+  /// `holds` is called at least every 100 µs. Any thread may call it. Throws what `holds` throws,
+  /// and forked. Like GASNET_BLOCKUNTIL.
   template <class Condition>
   bool wait_until(Condition holds, time_limit limit = no_limit);
-  /// Has those that wait in wait_until() ask again: for threads that change what `holds` is about.
-  /// Any thread. Never blocks. Throws forked.
+  /// Wakes the threads that are in wait_until(), so that they call `holds` again. Call it in a
+  /// thread that has changed data on which the result of `holds` depends. Any thread may call it.
+  /// Never blocks. Throws forked.
   void notify();
 
-  /// What this process has counted until now of its part in the job: calls, bytes, copies, sleeps,
-  /// by lane, thread and handler. In memory/process_counters.hpp. Disturbs nobody, and does not
-  /// block. Any thread. Throws error where the process could have no counters. `farcall top` shows
-  /// those of all processes. As PAPI's software events, and MPI_T's performance variables.
+  /// Returns what this process has counted in the job so far: calls, bytes, copies and sleeps, by
+  /// lane, thread and handler. Include memory/process_counters.hpp. Does not disturb other threads,
+  /// and does not block. Any thread may call it. Throws error if the process has no counters.
+  /// `farcall top` shows the counters of all processes. Like PAPI's software events, and MPI_T's
+  /// performance variables.
   [[nodiscard]] process_counters counters() const;
 
   // ---- jobs of equals ----
 
-  /// Waits until all nodes have called it. A dissemination barrier: each node sends log2(size())
-  /// messages. Like all collectives, serves requests meanwhile, does not wait for calls that were
-  /// posted, and throws node_failed when a node of the job has failed, timeout when `limit` has
-  /// passed (the job can then have no more collectives, and its end ends all nodes), and error in
-  /// plain jobs, on other threads than the one that made the job, in handlers, and where nodes call
-  /// different collectives. As MPI_Barrier.
+  /// Waits until all nodes have called barrier(). Each node sends log2(size()) messages
+  /// (dissemination barrier). Like all collectives, it serves requests while it waits, and does not
+  /// wait for the ends of posted calls. Throws node_failed if a node of the job has failed. Throws
+  /// timeout if `limit` has passed; afterwards no collective of this job can succeed, and its end
+  /// ends all nodes. Throws error in plain jobs, on threads that did not make the job, in handlers,
+  /// and if nodes call different collectives. Like MPI_Barrier.
   void barrier(time_limit limit = no_limit);
 
-  /// Fills `all` with the bytes of all nodes, in the order of their numbers; `mine` is as long on
-  /// all nodes, and `all` size() times as long. Bruck's algorithm: log2(size()) messages of each
-  /// node. Throws as barrier(), and error for other lengths. As MPI_Allgather.
+  /// Gives every node the bytes of all nodes: fills `all` with the bytes `mine` of each node, in
+  /// the order of the node numbers. `mine` must have the same size on all nodes, and `all` must be
+  /// size() times as large. Each node sends log2(size()) messages (Bruck's algorithm). Throws what
+  /// barrier() throws, and error for other sizes. Like MPI_Allgather.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                   time_limit limit = no_limit);
-  /// The same for one value: returns those of all nodes.
+  /// Returns the values that all nodes have passed, in the order of the node numbers.
   template <class T>
     requires std::is_trivially_copyable_v<T>
   [[nodiscard]] std::vector<T> all_gather(const T& value, time_limit limit = no_limit) {
@@ -289,47 +325,53 @@ class job {
     return all;
   }
 
-  /// Fills `bytes` on all nodes with those of `root`; they are as many on all nodes. A binomial
-  /// tree. `root` may return before others have them. Throws as barrier(), and error for other
-  /// lengths, and a root that is no node. As MPI_Bcast.
+  /// Copies the bytes of the node `root` to all other nodes. `bytes` must have the same size on all
+  /// nodes. The messages form a binomial tree. On `root`, this function may return before the other
+  /// nodes have the bytes. Throws what barrier() throws, and error for other sizes and for a root
+  /// that is no node. Like MPI_Bcast.
   void broadcast(std::span<std::byte> bytes, node_id root, time_limit limit = no_limit);
 
-  /// Ends the job as the destructor does, which then does nothing. In a job of equals, waits until
-  /// all nodes have called it, without a bound, since they compute as long as they like, and until
-  /// all that was sent, and what follows it, was served; for handlers that wait, at most for the
-  /// stop timeout. Afterwards only rank() and size() say something; host() is no node, and all else
-  /// throws error. On the thread that made the job, not in handlers; throws error elsewhere, and
-  /// forked. As MPI_Finalize.
+  /// Ends the job. The destructor, which would otherwise end it, then does nothing. In a job of
+  /// equals, first waits until all nodes have called close(). This wait has no timeout, because
+  /// nodes may compute for any time. Also waits until all calls that were sent, and their
+  /// continuations, have ended; for handlers that wait, at most for the stop timeout. Afterwards
+  /// rank() and size() still return their values, host() returns an empty node, and all other
+  /// functions throw error. Call it on the thread that made the job, and not in a handler; in a job
+  /// of equals, it otherwise throws error. Throws forked in a forked child. Like MPI_Finalize.
   void close();
 
-  /// As job_options::survive, for ends of nodes from now on. On the host of a job of equals;
-  /// elsewhere it does nothing. Does not block. Any thread. Throws error for a plain job, or one
-  /// that was closed.
+  /// Changes job_options::survive for nodes that end from now on. Call it on the host of a job of
+  /// equals; on other nodes it has no effect. Does not block. Any thread may call it. Throws error
+  /// for a plain job, or a closed one.
   void survive(bool goes_on);
 
-  /// A descriptor for poll(), epoll or an event loop, readable while completions may wait. Whoever
-  /// finds it so calls progress(), which makes it unreadable until there is more, and then asks its
-  /// futures. So it may be watched by level and by edge. It may be readable for nothing: another
-  /// thread may have taken the reply. It tells of calls and copies of this job, and of what follows
-  /// them by then(); not of promises before anything of the job depends on them.
+  /// Returns a file descriptor for poll(), epoll or an event loop. It is readable while completions
+  /// may be waiting. If it is readable, call progress(), which makes it unreadable until there are
+  /// more completions, and then test the futures. Both level and edge triggering work in this way.
+  /// The descriptor may also be readable without a completion, because another thread may have
+  /// taken the reply. It reports calls and copies of this job, and their continuations by then().
+  /// It does not report promises, unless a future of the job depends on them.
   ///
-  /// Belongs to the job: do not read, write or close it. The first call starts a thread, which
-  /// sleeps but for such moments. Never blocks. Any thread. Throws error, as in a job of equals
-  /// without a progress thread, and forked in a child of a fork. As ucp_worker_get_efd.
+  /// The job owns the descriptor, so do not read, write or close it. The first call of wait_fd()
+  /// starts a thread, which sleeps while nothing arrives. Never blocks. Any thread may call it.
+  /// Throws error, for instance in a job of equals without a progress thread. Throws forked in a
+  /// forked child. Like ucp_worker_get_efd.
   [[nodiscard]] int wait_fd();
 
  private:
-  /// The group, if there is one, makes the job together.
+  /// Makes the job on its host. If there is a group, makes it together with the other processes of
+  /// the group.
   void start(const job_options& options, std::vector<unique_fd> existing,
              const process_group* group, bool are_equals);
   void join_equals(const job_options& options, const process_group* group);
   bool wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit limit);
-  /// Throws error where there is none any more, and forked.
+  /// Returns the state of the job. Throws error if the job was closed or moved away. Throws forked
+  /// in a forked child.
   [[nodiscard]] detail::job_state& state() const;
 
   detail::job_state* state_ = nullptr; ///< owned
   node_id rank_ = host_id;
-  std::size_t closed_size_ = 0; ///< size() once it is closed
+  std::size_t closed_size_ = 0; ///< value of size() once the job is closed
   std::vector<node> targets_;
 };
 FARCALL_END_CONTAINER_LAYOUT
@@ -354,20 +396,21 @@ bool job::wait_until(Condition holds, time_limit limit) {
   return is_so;
 }
 
-/// In a process that was started as a target, serves the job and never returns; elsewhere does
-/// nothing. For programs that make their jobs late: call it first in main(). In a target, throws
-/// error when it cannot join.
+/// If this process was started as a target, serves calls until the job ends, and never returns.
+/// Otherwise does nothing. Meant for programs that make their jobs late; call it first in main().
+/// Throws error in a target that cannot join.
 void serve_if_target();
 
-/// In a process that was started as a target, serves the job until it ends; true then. For programs
-/// whose targets have something to do afterwards. Call it first in main(), instead of the above.
-/// Throws the same.
+/// If this process was started as a target, serves calls until the job ends, and returns true.
+/// Otherwise returns false. Meant for programs whose targets have work to do after the job. Call it
+/// first in main(), instead of serve_if_target(). Throws error in a target that cannot join.
 [[nodiscard]] bool serve_as_target();
 
-/// Serves the job of the host that has the other end of `socket` (job_options::existing_targets)
-/// until it ends, and closes the socket. In a process that has no job and makes none. When the host
-/// ends first, so does this process. Throws error for a descriptor that is none of such a socket;
-/// a process that cannot join for another reason ends, and the host says why.
+/// Makes this process a target: serves calls until the job ends, and then closes `socket`. The host
+/// of the job has the other end of `socket` (job_options::existing_targets). Meant for a process
+/// that has no job of its own. If the host ends first, this process ends, too. Throws error if
+/// `socket` is no such socket. If this process cannot join for another reason, it ends, and the
+/// host reports the reason.
 void serve_as_target(int socket);
 
 } // namespace farcall

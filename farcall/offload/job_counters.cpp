@@ -12,7 +12,7 @@
 namespace farcall {
 namespace {
 
-/// By key, from the first that is the program's.
+/// Returns the handlers' names by key, from am::first_user_key on.
 std::vector<std::string> handler_names() {
   std::vector<std::string> names(key_resolver::first_row_key - am::first_user_key);
   for (const function_registry::row& r : function_registry::instance().rows())
@@ -22,7 +22,7 @@ std::vector<std::string> handler_names() {
 
 } // namespace
 
-std::shared_ptr<counter_segment> detail::make_counters(const membership& members) {
+std::shared_ptr<counter_segment> detail::make_counters(const members& members) {
   counters_owner owner{members.self(), 0, ""};
   if (members.knows(host_id)) {
     owner.host_process = static_cast<std::int64_t>(members.card_of(host_id).pid);

@@ -6,7 +6,7 @@
 
 namespace farcall {
 
-class membership;
+class members;
 struct card;
 struct route;
 
@@ -14,11 +14,13 @@ namespace detail {
 
 struct job_state;
 
-/// Where this process counts its part in the job. Null where it cannot be had, which is logged:
-/// nobody reads then what is counted.
-[[nodiscard]] std::shared_ptr<counter_segment> make_counters(const membership& members);
+/// Makes the memory segment that contains the counters of this process's calls and copies. If
+/// memory or file descriptors are lacking, writes this to the log and returns null; the process
+/// then has no counters.
+[[nodiscard]] std::shared_ptr<counter_segment> make_counters(const members& members);
 
-/// Tells readers of the counters who a node is, and how it is reached. Throws std::bad_alloc.
+/// Adds a node's description and route to the counters, so that tools can show them. Throws
+/// std::bad_alloc.
 void describe_peer(job_state& state, const card& c, const route& r);
 
 } // namespace detail

@@ -1,9 +1,9 @@
-// job::counters(): what a process counts of its part in a job, and what others read of it.
+// job::counters(): counts of a process in a job, and how other processes read them.
 
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/memory/counter_reader.hpp>
 #include <farcall/memory/counter_segment.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -39,13 +39,13 @@ std::vector<std::filesystem::path> counter_files(int process) {
   return files;
 }
 
-/// Of a process of this machine that has one job.
+/// Returns the counters of a process of this machine that has one job.
 process_counters counters_of(int process) {
   const unique_fd file(::open(counter_files(process).at(0).c_str(), O_RDONLY | O_CLOEXEC));
   return counter_reader(file.get()).read();
 }
 
-/// Sum over the lanes to a node.
+/// Returns the sum over the lanes to a node.
 std::uint64_t sum_of(const process_counters& c, node_id peer,
                      std::uint64_t process_counters::caller::* count) {
   std::uint64_t sum = 0;
@@ -79,7 +79,7 @@ class counters : public two_targets_test {
   }
 };
 
-TEST_F(counters, tell_calls_from_posts) {
+TEST_F(counters, distinguish_calls_from_posts) {
   using caller = process_counters::caller;
   (void)sync(target_, fn<negated>, 1);
   const process_counters before = job_.counters();
@@ -87,7 +87,7 @@ TEST_F(counters, tell_calls_from_posts) {
     (void)sync(target_, fn<negated>, i);
   for (int i = 0; i < 30; ++i)
     post(target_, fn<nothing>);
-  // Bytes are counted when answers are taken in together.
+  // Bytes are counted when replies are taken together.
   auto one = async(target_, fn<negated>, 1);
   (void)async(target_, fn<negated>, 2).get();
   (void)one.get();
@@ -100,18 +100,18 @@ TEST_F(counters, tell_calls_from_posts) {
   EXPECT_EQ(grown(&caller::posts), 30U);
   EXPECT_EQ(grown(&caller::failures), 0U);
   EXPECT_EQ(sum_of(after, other_.id(), &caller::calls), 0U);
-  // A request has 16 bytes and its arguments, an answer eight and its result, rounded to 16.
+  // A request has 16 bytes and its arguments, a reply eight and its result, rounded to 16.
   EXPECT_GE(sum_of(after, target_.id(), &caller::bytes_out), 100U * 32);
   EXPECT_GE(sum_of(after, target_.id(), &caller::bytes_in), 100U * 16);
 }
 
-TEST_F(counters, say_what_a_target_has_served) {
+TEST_F(counters, count_requests_that_a_target_has_served) {
   for (int i = 0; i < 40; ++i)
     (void)sync(target_, fn<negated>, i);
   for (int i = 0; i < 5; ++i)
     post(target_, fn<nothing>);
   (void)sync(target_, fn<own_process>);
-  // A handler is counted once it has answered.
+  // A handler is counted once it has replied.
   EXPECT_TRUE(eventually([&] { return served(at_target(), "own_process") == 1; }));
   const process_counters there = at_target();
   EXPECT_EQ(there.process, static_cast<std::int64_t>(target_.description().pid));
@@ -123,7 +123,7 @@ TEST_F(counters, say_what_a_target_has_served) {
   std::uint64_t bytes = 0;
   for (const auto& s : there.servers)
     bytes += s.bytes_in;
-  // A request has 16 bytes at least; those of the last turn are perhaps not counted yet.
+  // A request has 16 bytes at least; requests of the last iteration may not be counted yet.
   EXPECT_GE(bytes, 40U * 16);
 }
 
@@ -154,7 +154,7 @@ TEST_F(counters, know_the_most_calls_under_way) {
     waiting.push_back(async(target_, fn<negated>, i));
   for (auto& f : waiting)
     (void)f.get();
-  // Some may have been answered, but not taken in, before the last was sent.
+  // Some replies may have been sent, but not taken, before the last call was sent.
   EXPECT_EQ(count(&process_counters::caller::most_in_flight), 20U);
 }
 
@@ -181,7 +181,7 @@ TEST_F(counters, go_on_where_threads_come_and_go) {
   EXPECT_EQ(count(&process_counters::caller::calls), 50U);
 }
 
-TEST_F(counters, sum_what_threads_do_at_once) {
+TEST_F(counters, sum_the_calls_of_all_threads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -189,7 +189,7 @@ TEST_F(counters, sum_what_threads_do_at_once) {
         (void)sync(target_, fn<negated>, i);
     });
   }
-  // Beside them: who reads disturbs nobody.
+  // Reads meanwhile, which disturbs no thread.
   for (int i = 0; i < 100; ++i) {
     const process_counters now = job_.counters();
     EXPECT_LE(sum_of(now, target_.id(), &process_counters::caller::calls), 2000U);
@@ -199,7 +199,7 @@ TEST_F(counters, sum_what_threads_do_at_once) {
   EXPECT_EQ(count(&process_counters::caller::calls), 2000U);
 }
 
-TEST_F(counters, tell_copies_from_one_another) {
+TEST_F(counters, distinguish_kinds_of_copies) {
   const auto sums = [&] {
     process_counters::thread all;
     for (const auto& t : job_.counters().threads) {
@@ -216,7 +216,7 @@ TEST_F(counters, tell_copies_from_one_another) {
   const auto elsewhere = other_.allocate<char>(100'000);
   std::vector<char> here(100'000);
   const process_counters::thread before = sums();
-  // The second by what the first has found out.
+  // The second copy uses the route that the first has found.
   put(std::span<const char>(here).first(100), there.span()).get();
   put(std::span<const char>(here).first(100), there.span()).get();
   get(there.span(), std::span(here)).get();
@@ -250,7 +250,7 @@ void wait_for_word(handshake::words shared) {
 
 TEST(full_lanes, are_counted) {
   job_options options = with_targets("shm");
-  options.lane_bytes = smallest_ring;
+  options.lane_bytes = min_ring;
   const job owner(options);
   const node target = owner.targets().front();
   const auto full = [&] { return sum_of(owner.counters(), 1, &process_counters::caller::full); };
@@ -261,7 +261,7 @@ TEST(full_lanes, are_counted) {
     EXPECT_TRUE(eventually([&] { return full() > before; }));
     shake.set(0);
   });
-  // Behind the one that waits, more than the ring holds.
+  // More calls than the ring holds, behind the call that waits.
   for (int i = 0; i < 1000; ++i)
     post(target, fn<nothing>);
   goes_on.join();
@@ -269,7 +269,7 @@ TEST(full_lanes, are_counted) {
 }
 
 TEST(counters_of_a_job, end_with_it) {
-  // Jobs of other tests, whose handlers do not return, stay.
+  // Other tests leave jobs whose handlers do not return.
   const std::size_t before = counter_files(::getpid()).size();
   {
     const job owner(with_targets("shm"));

@@ -1,20 +1,19 @@
 #include <farcall/am/dropped_errors.hpp>
 #include <farcall/am/engine.hpp>
 #include <farcall/am/live_clients.hpp>
+#include <farcall/async/job_registry.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/process_exit.hpp>
+#include <farcall/job/host_side.hpp>
+#include <farcall/job/target_side.hpp>
 #include <farcall/offload/equals.hpp>
 #include <farcall/offload/job_end.hpp>
-#include <farcall/offload/job_registry.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_trace.hpp>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <future>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
@@ -26,21 +25,23 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Jobs that have ended, for uses that come later. Never destroyed.
+/// Keeps the memory of jobs that have ended, because handles and threads may still use it. The
+/// object is never destroyed.
 class jobs_left_behind {
  public:
   [[nodiscard]] static jobs_left_behind& instance() {
     static auto* const all = new jobs_left_behind;
     return *all;
   }
-  /// Keeps a job for handlers that did not return, and during exit() for threads that are between
-  /// two calls.
+  /// Keeps the whole job in memory. Used if some of its handlers did not return. Also used during
+  /// exit(), because other threads may then be about to use the job.
   void keep(detail::job_state* job) {
     const std::lock_guard guard(mutex_);
     whole_.push_back(job);
   }
-  /// Keeps the memory of a job that was destroyed, with a core whose client throws error, for
-  /// handles. Frees the memory of the job before the last eight.
+  /// Keeps the memory of a destroyed job, because handles may outlive the job. Puts a job_core into
+  /// the memory whose client throws error, so that such a handle gets an exception. Keeps the last
+  /// eight jobs, and frees older memory.
   void keep_core(void* memory) {
     auto* const core = new (memory) detail::job_core;
     core->client = &am::live_clients::ended();
@@ -52,27 +53,15 @@ class jobs_left_behind {
   std::mutex mutex_;
   std::vector<detail::job_state*> whole_;
   std::array<void*, 8> cores_{};
-  std::size_t next_ = 0; ///< of cores_
+  std::size_t next_ = 0; ///< index in cores_
 };
 
-/// Says that what was queued before it has run.
-class marker final : public am::continuation {
- public:
-  explicit marker(std::shared_ptr<std::promise<void>> passed) : passed_(std::move(passed)) {}
-  void run() noexcept override {
-    passed_->set_value();
-    delete this;
-  }
-
- private:
-  std::shared_ptr<std::promise<void>> passed_;
-};
-
-/// Returns false if the job has to stay in memory.
+/// Ends a plain job. Returns false if code of the program still runs, so that the job must stay in
+/// memory.
 bool end_plain(detail::job_state& job) noexcept {
   if (job.end()) return true;
   log::error("the job has ended, but a handler, continuation or copy of this process did not " +
-             std::to_string(job.members->stop_timeout().count()) +
+             std::to_string(job.host->stop_timeout().count()) +
              " ms (stop_timeout) later: its thread, and what the job has in memory, stay");
   return false;
 }
@@ -80,8 +69,8 @@ bool end_plain(detail::job_state& job) noexcept {
 } // namespace
 
 void detail::end_job(job_state* job) noexcept {
-  // In a child of a fork, what the job is made of stays as it is: the threads and processes that
-  // would have to end are the parent's.
+  // In a forked child, leave the job as it is, because its threads and its nodes belong to the
+  // parent.
   if (job == nullptr || job->client->is_forked()) return;
   struct log_at_end {
     ~log_at_end() { am::log_dropped_errors(); }
@@ -94,7 +83,7 @@ void detail::end_job(job_state* job) noexcept {
   }
 }
 
-// Inline, g++ would take the delete for one of the usual operator.
+// Not inline. Otherwise g++ takes the delete expression for a call of the usual operator.
 [[gnu::noinline]] void* detail::job_state::operator new(std::size_t bytes) {
   return ::operator new(bytes);
 }
@@ -107,51 +96,44 @@ detail::job_state::~job_state() {
   if (!has_ended_) (void)end();
 }
 
-void detail::job_state::finish_copies(milliseconds duration) {
-  const time_point deadline = deadline_after(duration);
-  copies.finish(duration);
-  if (!copies.has_started()) return;
-  const auto passed = std::make_shared<std::promise<void>>();
-  am::continuation_list behind;
-  behind.push_back(*new marker(passed));
-  engine->other_thread().take(behind);
-  (void)passed->get_future().wait_until(deadline);
-  const auto left = std::chrono::duration_cast<milliseconds>(deadline - clock::now());
-  copies.finish(std::max(left, milliseconds(0)));
-}
-
 bool detail::job_state::end() noexcept {
   has_ended_ = true;
   job_registry::instance().remove(this);
   if (!engine) return true;
   time_point deadline = no_deadline;
   if (as_equals && as_equals->is_closed) {
-    engine->detach();
-    // No other node sends anything any more.
-    engine->finish();
+    engine->workers().detach();
+    // End the workers without waiting for further messages, because no node sends any after the job
+    // was closed.
+    engine->workers().finish();
     deadline = deadline_after(as_equals->stop_timeout);
-  } else if (members->self() == host_id) {
+  } else if (host) {
     watch.stop();
     returns.stop();
-    finish_copies(members->stop_timeout());
-    engine->drain(deadline_after(members->stop_timeout()));
-    // Targets can only send their last replies while we take them in. What then runs may wait for
-    // one that has finished, which shows only afterwards.
+    copies->finish(host->stop_timeout());
+    engine->drain(deadline_after(host->stop_timeout()));
+    // Take replies until the targets have ended, because a target can send its last replies only
+    // while the host takes them. Run the continuations on another thread, because a continuation
+    // may wait for a target whose end only shut_down() notices, so that it must not block this
+    // thread.
     const am::continuations_elsewhere moved(engine->other_thread());
-    members->shut_down([this] { engine->poll_all(); });
-    deadline = deadline_after(members->stop_timeout());
+    host->shut_down([this] { engine->waiter().poll_all(); });
+    deadline = deadline_after(host->stop_timeout());
   } else {
-    // The host has said so behind its last call, which any worker may have; and it waits.
-    engine->finish();
+    // On a target, end the workers now. The host asks a target to end only after the host's last
+    // call, and then waits for the end of the target. Any worker may execute this last call.
+    engine->workers().finish();
   }
   if (trace) trace->finish();
-  const bool has_ended = engine->shut_down("the job has ended", deadline) && copies.stop(deadline);
-  if (trace && members->self() == host_id) trace->write();
+  const bool has_ended =
+      engine->shut_down("the job has ended", deadline) && copies->thread.stop(deadline);
+  if (trace && host) trace->write();
   if (!has_ended) return false;
-  // The host of equals goes on watching them.
-  if (as_equals && members->self() == host_id) return true;
-  // Only now on a target: it has to notice until its last handler has ended that the host is gone.
-  members->shut_down([] {});
+  // The host of a job of equals continues to watch the other nodes.
+  if (as_equals && host) return true;
+  // On a target, watch the host until the last handler has ended, because this process must end if
+  // the host ends before.
+  if (target) target->stop();
   return true;
 }
 

@@ -4,9 +4,9 @@ namespace farcall::detail {
 
 struct job_state;
 
-/// Ends the job, waits for what its end waits for, and destroys what it is made of; where code of
-/// the user's runs on, that stays, which is logged. Nothing to do for null, nor in a child of a
-/// fork.
+/// Ends the job as described at job_state::end(), and destroys it. If code of the program still
+/// runs, the job stays in memory, which is written to the log. Does nothing for null, and in a
+/// forked child.
 void end_job(job_state* job) noexcept;
 
 } // namespace farcall::detail

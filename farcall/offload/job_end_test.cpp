@@ -1,12 +1,12 @@
-// What is under way when a job ends, and what outlives it.
+// Calls, copies and handlers that are under way when a job ends, and objects that outlive it.
 
+#include <farcall/async/call.hpp>
+#include <farcall/async/promise.hpp>
 #include <farcall/call/reply.hpp>
-#include <farcall/offload/buffer.hpp>
-#include <farcall/offload/call.hpp>
+#include <farcall/copy/buffer.hpp>
+#include <farcall/copy/transfer.hpp>
 #include <farcall/offload/job.hpp>
-#include <farcall/offload/job_test_support.hpp>
-#include <farcall/offload/promise.hpp>
-#include <farcall/offload/transfer.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ constexpr int calls = 4;
 
 int twice(int v) { return 2 * v; }
 
-/// A call that takes its time and then leaves a byte in the file, where it shows after the job.
+/// Takes some time and then appends a byte to the file, where it shows after the job.
 void leave_mark(std::string_view file) {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const int fd = ::open(std::string(file).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
@@ -60,9 +60,9 @@ void expect_no_job(job& gone) {
   gone.close();
 }
 
-/// Of a future that outlives its job, whether its call has ended before or not; its lane's counts
-/// are a file in memory.
-TEST(ended_jobs, leave_nothing_once_what_outlived_them_is_gone) {
+/// Futures outlive their job, whether the call has ended before or not. The counters of their lane
+/// are a memory file, whose descriptor must be closed in the end.
+TEST(ended_jobs, leave_nothing_once_their_futures_are_gone) {
   const auto outlive = [](bool waits) {
     future<int> held;
     const job j(with_targets("shm"));
@@ -74,7 +74,7 @@ TEST(ended_jobs, leave_nothing_once_what_outlived_them_is_gone) {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
                          std::filesystem::directory_iterator());
   };
-  // What the last job has left goes with the next one.
+  // The next job frees the memory of the last one.
   const auto come_and_go = [&] {
     {
       const future<int> one = outlive(true);
@@ -91,7 +91,7 @@ TEST(ended_jobs, leave_nothing_once_what_outlived_them_is_gone) {
   EXPECT_EQ(descriptors(), before);
 }
 
-TEST(ended_jobs, say_so) {
+TEST(ended_jobs, throw_error_when_used) {
   job all(with_targets("shm"));
   job other = std::move(all);
   // NOLINTNEXTLINE(bugprone-use-after-move): this is what is tested.
@@ -127,7 +127,7 @@ class job_ends_with : public ::testing::Test {
 
 TEST_F(job_ends_with, posts_of_what_follows_large_copies) {
   const std::vector<std::uint64_t> values(std::size_t{1} << 20);
-  std::optional<buffer<std::uint64_t>> memory; // for as long as it is copied to
+  std::optional<buffer<std::uint64_t>> memory; // as long as it is copied to
   {
     job j(with_targets("shm"));
     const node target = j.targets()[0];
@@ -183,7 +183,7 @@ TEST_F(job_ends_with, posts_to_a_lane_which_run_all) {
   EXPECT_EQ(marks(), calls);
 }
 
-TEST_F(job_ends_with, posts_to_a_lane_that_is_closed_which_run_all) {
+TEST_F(job_ends_with, posts_to_a_closed_lane_which_run_all) {
   for (int i = 0; i < calls; ++i) {
     job j(with_targets("shm"));
     const lane own(j.targets()[0]);
@@ -192,7 +192,7 @@ TEST_F(job_ends_with, posts_to_a_lane_that_is_closed_which_run_all) {
   EXPECT_EQ(marks(), calls);
 }
 
-/// For a handler of the host: a call to a target that has ended.
+/// A call of a handler of the host to a target that has ended.
 bool says_that_it_has_failed(node target) {
   try {
     (void)sync(target, fn<&twice>, 1);
@@ -220,21 +220,21 @@ TEST_F(job_ends_with, handlers_that_wait_for_a_target_that_has_ended) {
   EXPECT_EQ(marks(), 1U);
 }
 
-/// Handlers of the host that return when the test says so. They outlive their job.
+/// Handlers of the host that return when the test allows it. They outlive their job.
 std::atomic<int> kept{0};
-std::atomic<bool> let_go{false};
+std::atomic<bool> may_end{false};
 
 void be_kept() {
   ++kept;
-  (void)eventually([] { return let_go.load(); });
+  (void)eventually([] { return may_end.load(); });
   --kept;
 }
 
 class job_ends_before : public ::testing::Test {
  protected:
-  job_ends_before() : job_(short_stop()), target_(job_->targets()[0]) { let_go = false; }
+  job_ends_before() : job_(short_stop()), target_(job_->targets()[0]) { may_end = false; }
   ~job_ends_before() override {
-    let_go = true;
+    may_end = true;
     EXPECT_TRUE(eventually([] { return kept == 0; }));
   }
 
@@ -246,7 +246,7 @@ class job_ends_before : public ::testing::Test {
 
   void expect_an_end() {
     ::testing::internal::CaptureStderr();
-    EXPECT_TRUE(ends([this] { job_.reset(); }, [] { let_go = true; }));
+    EXPECT_TRUE(ends([this] { job_.reset(); }, [] { may_end = true; }));
     EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("stop_timeout"));
   }
 
@@ -272,7 +272,7 @@ TEST_F(job_ends_before, handlers_of_a_lane_that_do_not_return) {
 }
 
 TEST_F(job_ends_before, continuations_that_do_not_return) {
-  // The failure of the node runs them on a thread of the library's.
+  // The failure of the node runs them on a thread of the library.
   const future<void> f =
       async(target_, [] { ::pause(); }).then([](const future<void>&) { be_kept(); });
   ::kill(sync(lane(target_), ::getpid), SIGKILL);
@@ -290,15 +290,15 @@ TEST_F(job_ends_before, continuations_of_calls_that_end_with_it) {
       async(job_->host(), keep_reply).then([](const future<void>&) { be_kept(); });
   expect_an_end();
   EXPECT_EQ(kept, 1);
-  let_go = true;
+  may_end = true;
   EXPECT_TRUE(eventually([] { return kept == 0; }));
   never_given.reset();
 }
 
-TEST_F(job_ends_before, nothing_that_returns_in_time) {
+TEST_F(job_ends_before, returned_handlers_leave_no_thread) {
   post(target_, [] { post(host(), fn<&be_kept>); });
   ASSERT_TRUE(eventually([] { return kept == 1; }));
-  let_go = true;
+  may_end = true;
   ::testing::internal::CaptureStderr();
   job_.reset();
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
@@ -323,7 +323,8 @@ struct calls_at_its_end {
 
 [[noreturn]] void end_with_thread_local_objects() {
   static std::optional<job> the_job;
-  static thread_local calls_at_its_end first; // made before the thread has lanes: ends after them
+  static thread_local calls_at_its_end first; // made before the thread has lanes, so destroyed
+                                              // after them
   the_job.emplace(with_targets("shm"));
   first.target = the_job->targets()[0];
   (void)sync(first.target, fn<&twice>, 1);
@@ -337,7 +338,7 @@ struct calls_at_its_end {
 
 struct calls_two_jobs_at_its_end {
   ~calls_two_jobs_at_its_end() {
-    // More turns than a job has lanes.
+    // More calls than a job has lanes.
     for (int i = 0; i < 500; ++i) {
       if (sync(first, fn<&twice>, i) != 2 * i || sync(second, fn<&twice>, i) != 2 * i) ::_exit(1);
     }
@@ -357,22 +358,22 @@ struct calls_two_jobs_at_its_end {
     own.second = two->targets()[0];
     (void)sync(own.first, fn<&twice>, 1);
   };
-  // One after the other: what a thread has taken, the next one gets.
+  // One after the other: each thread gets the lanes of the one before.
   for (int i = 0; i < 3; ++i)
     std::thread(use).join();
   use();
   std::exit(0);
 }
 
-TEST(job_end, may_come_after_calls_in_turn_from_a_threads_objects) {
+TEST(job_end, may_come_after_calls_by_a_threads_objects) {
   EXPECT_EXIT(end_with_calls_to_two_jobs_in_turn(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST(job_end, may_come_before_or_after_that_of_static_objects) {
+TEST(job_end, may_come_before_or_after_static_objects_end) {
   EXPECT_EXIT(end_with_static_objects(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST(job_end, may_come_after_that_of_a_threads_objects) {
+TEST(job_end, may_come_after_a_threads_objects_end) {
   EXPECT_EXIT(end_with_thread_local_objects(), ::testing::ExitedWithCode(0), "");
 }
 
@@ -381,14 +382,15 @@ TEST(job_end, may_come_after_that_of_a_threads_objects) {
     ::close(fd);
   job j(with_targets("shm"));
   for (int i = 0; i < 100; ++i) {
-    // Where a program prints.
+    // Pretends to be the program's output.
     if (::write(STDOUT_FILENO, "text", 4) != 4) ::_exit(2);
     if (sync(j.targets()[0], fn<&twice>, i) != 2 * i) ::_exit(1);
   }
   ::_exit(0);
 }
 
-/// A future that was to follow a call and a promise of the program's, after the job of the call.
+/// Tests a future that depends on a call and on a promise of the program, after the call's job has
+/// ended.
 template <class Use>
 void expect_promise_to_end_it(const Use& use) {
   promise<int> kept;
@@ -451,7 +453,7 @@ TEST(job_end, is_the_end_of_its_nodes) {
   EXPECT_TRUE(second.targets()[0].alive());
 }
 
-TEST(job_start, takes_no_number_of_a_standard_descriptor_that_is_closed) {
+TEST(job_start, takes_no_number_of_a_closed_standard_descriptor) {
   EXPECT_EXIT(run_with_closed_descriptors(), ::testing::ExitedWithCode(0), "");
 }
 

@@ -24,10 +24,13 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// The host may read its input first.
-constexpr std::chrono::seconds usual_patience{30};
+/// Default time for which a process of a launcher waits until process 0, the host, makes its job.
+/// It is longer than the time for which the host waits for the others, because the host may first
+/// read its input.
+constexpr std::chrono::seconds usual_timeout{30};
 
-/// A setting of which 0 in job_options leaves it open.
+/// Sets `option` to the user's setting. If the user has set none, keeps the program's value, or
+/// else sets the default. The value 0 means that the program has set none.
 template <class T>
 void settle_option(T& option, const setting& s, const settings_source& given) {
   using number_type = decltype(T(0) / T(1));
@@ -35,7 +38,7 @@ void settle_option(T& option, const setting& s, const settings_source& given) {
   if (const auto value = given.number(s, is_set)) {
     option = T(static_cast<number_type>(*value));
   } else if (is_set) {
-    // The program's own is held to the same range.
+    // Check that the program's own value is in the range of the setting.
     settings::check(s, "job_options::" + std::string(s.field), std::to_string(option / T(1)));
   } else {
     option = T(static_cast<number_type>(s.number));
@@ -46,8 +49,8 @@ void settle_option(std::string& option, const setting& s, const settings_source&
   if (auto value = given.text(s, !option.empty())) option = std::move(*value);
 }
 
-/// A setting in µs, of which less than 0 leaves it open. The program's own may be as long as it
-/// likes.
+/// Sets an option like settle_option(), for a time that the user sets in microseconds. A negative
+/// value means that the program has set none. The program's own value may be any other time.
 void settle_spin(std::chrono::nanoseconds& option, const setting& s, const settings_source& given) {
   const bool is_set = option >= std::chrono::nanoseconds::zero();
   if (const auto value = given.number(s, is_set)) {
@@ -57,10 +60,12 @@ void settle_spin(std::chrono::nanoseconds& option, const setting& s, const setti
   }
 }
 
-/// A node stands in a debugger, or is as slow as if it did.
+/// Returns true if the user has turned timeouts off, because nodes stop in a debugger or run very
+/// slowly.
 bool are_timeouts_off() { return settings_source().text(settings::row("timeouts")) == "off"; }
 
-/// Errors name where the user has given them.
+/// Throws setting_error for invalid URLs of targets. `given_by` names the setting with the URLs,
+/// for the error.
 void check_targets(const std::string& targets, const std::string& given_by) {
   if (targets == no_targets) return;
   try {
@@ -70,7 +75,8 @@ void check_targets(const std::string& targets, const std::string& given_by) {
   }
 }
 
-/// Files are read when a transport needs them, which may be never: a wrong name is told at once.
+/// Throws setting_error if the file cannot be read. A transport reads the file only later, or
+/// never, so that without this check the user might not see the mistake.
 void check_file(const std::string& file, const setting& s, const settings_source& given,
                 bool is_set) {
   if (file.empty()) return;
@@ -83,7 +89,7 @@ void check_file(const std::string& file, const setting& s, const settings_source
                       (s.field == "key" ? "; 'farcall keygen FILE' makes a key" : ""));
 }
 
-/// Settles an option that names a file.
+/// Sets an option that names a file, and checks the file.
 void settle_file(std::string& option, const setting& s, const settings_source& given) {
   const bool is_set = !option.empty();
   settle_option(option, s, given);
@@ -106,11 +112,11 @@ std::string detail::process_manager_of(const job_options& o) {
   return o.process_manager;
 }
 
-std::chrono::milliseconds detail::patience_for_host(const job_options& o) {
+std::chrono::milliseconds detail::timeout_for_host(const job_options& o) {
   constexpr const setting& s = settings::row("start-timeout-ms");
   if (are_timeouts_off()) return milliseconds(settings::day_ms);
   const settings_source given;
-  if (o.start_timeout.count() == 0 && !given.number(s, false)) return usual_patience;
+  if (o.start_timeout.count() == 0 && !given.number(s, false)) return usual_timeout;
   std::chrono::milliseconds waiting = o.start_timeout;
   settle_option(waiting, s, given);
   return waiting;
@@ -118,7 +124,8 @@ std::chrono::milliseconds detail::patience_for_host(const job_options& o) {
 
 job_options detail::complete(job_options o, const settings_source& given, bool has_others) {
   using settings::row;
-  // Read where lines are written; here it is only checked, while somebody is there to be told.
+  // Check the setting of the log now, because an exception can be thrown here. The log itself reads
+  // the setting only when it writes.
   (void)given.text(row("log"));
   (void)wrap_commands::of_settings();
   settings::warn_of_unknown(other_variables());
@@ -140,8 +147,8 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   settle_option(o.release_timeout, row("release-timeout-ms"), given);
   settle_option(o.heartbeat_timeout, row("heartbeat-timeout-ms"), given);
   settle_option(o.peer_timeout, row("peer-timeout-ms"), given);
-  static_assert(row("lane-bytes").low == smallest_ring);
-  static_assert(row("workers").high == most_workers);
+  static_assert(row("lane-bytes").low == min_ring);
+  static_assert(row("workers").high == max_workers);
   settle_option(o.workers, row("workers"), given);
   settle_option(o.lane_bytes, row("lane-bytes"), given);
   settle_option(o.heap_bytes, row("heap-bytes"), given);

@@ -17,53 +17,58 @@
 
 namespace farcall::detail {
 
-/// What the user has given stands above the program's options, and these above defaults; there is
-/// no default for the targets of a job that has others. Throws setting_error.
+/// Completes the options. Settings of the user replace the program's options, and defaults fill the
+/// remaining ones. The option `targets` gets no default if there are existing targets, or if a
+/// group of processes makes the job (`has_others`). Throws setting_error.
 [[nodiscard]] job_options complete(job_options o, const settings_source& given, bool has_others);
 
-/// The options are complete.
+/// Returns the kind of crash report. Call it with options that complete() has returned.
 [[nodiscard]] crash_report crash_report_of(const job_options& o);
 
-/// How this process finds others that were started with it: see job_options::process_manager.
-/// Throws setting_error.
+/// Returns by which interface this process finds the processes that were started together with it:
+/// the value of job_options::process_manager after the user's setting was applied. Throws
+/// setting_error.
 [[nodiscard]] std::string process_manager_of(const job_options& o);
 
-/// How long a process that something else has started waits for the host's job: start_timeout,
-/// where the program or the user has set it, else longer than a host waits. Throws setting_error.
-[[nodiscard]] std::chrono::milliseconds patience_for_host(const job_options& o);
+/// Returns for how long a process that a launcher or MPI has started waits for the host's job. If
+/// the program or the user has set start_timeout, returns this time. Otherwise returns a time that
+/// is longer than the time for which the host waits. Throws setting_error.
+[[nodiscard]] std::chrono::milliseconds timeout_for_host(const job_options& o);
 
-/// The targets that a job of equals is to have. Throws setting_error.
+/// Parses the URLs of the targets of a job of equals. Throws setting_error.
 [[nodiscard]] std::vector<target_url> parse_equals(const std::string& targets);
 
-/// Settings that targets get from the host.
+/// Settings that the host sends to its targets.
 struct forwarded_settings {
   wait_policy waiting;
   std::chrono::milliseconds release_timeout{};
   std::chrono::milliseconds stop_timeout{};
   bool are_equals = false;
-  bool has_progress_thread = false; ///< where they are
+  /// In a job of equals: true if a thread of farcall runs the handlers.
+  bool has_progress_thread = false;
   bool is_traced = false;
   crash_report crash_reports = crash_report::full;
-  std::string service{};      ///< what the host's job_service tells
-  std::uint32_t job_mark = 0; ///< job_core::mark
+  std::string service{};      ///< text of the host's job_service for its part on the targets
+  std::uint32_t job_mark = 0; ///< the job's job_core::mark
 };
 
-/// Returns the mark of a job that begins: a random number, and not 0.
+/// Returns the mark of a new job, a random number other than 0.
 [[nodiscard]] std::uint32_t new_job_mark();
 
 [[nodiscard]] std::vector<std::byte> encode(const forwarded_settings& s);
-/// Throws malformed_message.
+/// Decodes the settings. Throws malformed_message.
 [[nodiscard]] forwarded_settings decode_settings(std::span<const std::byte> bytes);
 
-/// For a program that is no server. Throws setting_error where the user has given it an option that
-/// is for servers only, and would mean nothing.
+/// Throws setting_error if the command line or the environment has an option for servers. Called in
+/// a program that is no server, where such an option would have no effect.
 void refuse_server_options(const settings_source& given);
 
-/// Throws start_failed where the user has asked for a job of equals.
+/// Throws start_failed if the user has asked for a job of equals. Called in a program that makes a
+/// plain job.
 void refuse_plain_jobs(const settings_source& given);
 
-/// Throws setting_error if a launcher has started the host of a plain job alone, and nothing names
-/// targets.
+/// Throws setting_error for the host of a plain job that would have no targets: a launcher has
+/// started the host as its only process, and no option names targets.
 void refuse_host_alone(const job_options& o, const std::optional<process_group>& group);
 
 } // namespace farcall::detail

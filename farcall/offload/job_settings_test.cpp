@@ -1,6 +1,6 @@
-#include <farcall/offload/call.hpp>
+#include <farcall/async/call.hpp>
 #include <farcall/offload/job.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -178,7 +178,8 @@ TEST(job_settings, options_of_servers_are_for_servers) {
   }
 }
 
-/// Standard output and error of this program, run again by a shell with these variables.
+/// Returns the standard output and error of this program, run again by a shell with these
+/// variables.
 std::string text_of_own_run(const std::string& variables, const std::string& filter,
                             bool succeeds = true) {
   const std::string command = variables + " /proc/" + std::to_string(::getpid()) +
@@ -246,7 +247,7 @@ TEST(job_settings, arguments_reach_the_targets) {
   EXPECT_EQ(seen, std::string("first\0second argument\0\0", 23));
 }
 
-TEST(job_settings, no_spinning_at_all) {
+TEST(job_settings, spin_times_may_be_zero) {
   job_options options = with_targets("shm:2");
   options.waiting.spin = std::chrono::nanoseconds(0);
   options.waiting.yield_after = std::chrono::nanoseconds(0);

@@ -1,7 +1,7 @@
-#include <farcall/offload/call.hpp>
+#include <farcall/async/call.hpp>
 #include <farcall/offload/job.hpp>
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/offload/node_change.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST(jobs, describe_their_nodes) {
   EXPECT_EQ(j.node_at(1).name(), "solver-1");
   EXPECT_EQ(j.node_at(2).name(), "solver-2");
   EXPECT_EQ(j.node_at(3).name(), "node 3");
-  // Targets see the same, each from where it is.
+  // Each target returns the same, from its own view.
   const auto seen = sync(j.node_at(2), [] {
     std::vector<std::string> all;
     for (node_id i = 0; i < 4; ++i) {
@@ -129,7 +129,7 @@ TEST(jobs, tell_where_code_runs) {
             1U);
 }
 
-TEST(jobs, none_at_all) {
+TEST(jobs, must_exist_for_node_functions) {
   EXPECT_THAT(text_thrown_by<error>([] { (void)this_node(); }), HasSubstr("no job"));
   EXPECT_THROW((void)host(), error);
   EXPECT_THROW((void)node_at(0), error);
@@ -209,7 +209,7 @@ TEST(jobs, with_futures_dropped_before) {
   }
 }
 
-TEST(jobs, let_targets_finish_what_waits_behind_replies_that_nobody_takes) {
+TEST(jobs, let_targets_finish_behind_dropped_replies) {
   const std::string file = ::testing::TempDir() + "farcall-job-test-" + std::to_string(::getpid());
   {
     job_options options = with_targets("shm");
@@ -266,12 +266,12 @@ TEST(jobs, end_while_a_large_copy_is_under_way) {
   {
     const job j(with_targets("shm"));
     const node target = j.targets()[0];
-    // Not from the heap that nodes share.
+    // Outside the heap that nodes share.
     const auto address = sync(target, [] {
       static const std::vector<char> there(bytes, 'x');
       return reinterpret_cast<std::uint64_t>(there.data());
     });
-    // Nobody waits for it.
+    // A dropped future.
     const auto dropped = get(remote_span<const char>(target.id(), address, bytes), here);
   }
   EXPECT_EQ(std::count(here.begin(), here.end(), 'x'), static_cast<std::ptrdiff_t>(bytes));
@@ -284,7 +284,7 @@ TEST(jobs, are_not_made_by_targets) {
               HasSubstr("this process is node 1 of a job and cannot be the host of another"));
 }
 
-TEST(jobs, may_end_before_what_came_of_them) {
+TEST(jobs, may_end_before_their_futures_and_buffers) {
   future<int> pending;
   future<std::string> ready;
   future<int> chained;
@@ -311,7 +311,7 @@ TEST(jobs, may_end_before_what_came_of_them) {
   EXPECT_THAT(text_thrown_by<node_failed>([&] { (void)pending.get(); }), HasSubstr("ended"));
   EXPECT_EQ(ready.get().size(), 1000U);
   EXPECT_EQ(chained.get(), 2);
-  // A later job must not be taken for the one that has gone.
+  // A later job is distinct from an earlier one at its address.
   const job next(with_targets("shm"));
   auto kept = next.targets()[0].allocate<int>(100);
   memory.reset();
@@ -335,14 +335,14 @@ TEST(several_jobs, do_not_meet) {
   EXPECT_FALSE(a.targets()[0] == b.targets()[0]);
   EXPECT_FALSE(a.host() == b.host());
 
-  // Each knows its own nodes only.
+  // Each job knows only its own nodes.
   EXPECT_THAT(
       text_thrown_by<remote_error>([&] { (void)sync(a.targets()[0], [] { (void)node_at(3); }); }),
       HasSubstr("3 nodes"));
   sync(b.targets()[0], [] { (void)node_at(3); });
   EXPECT_THAT(text_thrown_by<error>([] { (void)this_node(); }), HasSubstr("several jobs"));
 
-  // The host knows in a handler which of the two called.
+  // The host knows in a handler which of the two jobs called.
   EXPECT_EQ(sync(a.targets()[0], [] { return sync(host(), [] { return node_at(2).id(); }); }), 2U);
   EXPECT_THROW(
       (void)sync(a.targets()[0], [] { return sync(host(), [] { return node_at(3).id(); }); }),
@@ -394,9 +394,9 @@ TEST(several_jobs, end_in_any_order) {
 }
 
 TEST(several_jobs, calls_from_a_handler_of_one_to_the_other) {
-  // The host handler that serves job a calls job b.
+  // The host's handler that serves job a calls job b.
   static std::atomic<const job*> second{nullptr};
-  // ThreadSanitizer does not see an order that goes through another process, only this one.
+  // For ThreadSanitizer, which does not see an order established by another process.
   static std::atomic<bool> handled{false};
   const job a(with_targets("shm"));
   const job b(with_targets("shm"));
@@ -448,13 +448,13 @@ TEST(several_jobs, made_by_several_threads) {
 
 // ---- replies that nobody waits for --------------------------------------------------------------
 
-TEST(progress_of_jobs, is_made_by_a_thread_where_that_is_asked_for) {
+TEST(progress_of_jobs, is_made_by_a_thread_on_request) {
   job_options options = with_targets("shm");
   options.progress = "thread";
   const job j(options);
   for (int round = 0; round < 3; ++round) {
     std::atomic<bool> ran{false};
-    // Whether the thread sleeps by then or not.
+    // Whether the thread is asleep by then or not.
     std::this_thread::sleep_for(std::chrono::milliseconds(10 * round));
     const future<void> f =
         async(j.targets()[0], [] {}).then([&](future<void> ready) { ran = ready.valid(); });

@@ -1,12 +1,11 @@
+#include <farcall/async/call.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
-#include <farcall/base/signals.hpp>
 #include <farcall/call/callable_description.hpp>
 #include <farcall/call/program_image.hpp>
-#include <farcall/offload/call.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/job_trace.hpp>
 
@@ -28,29 +27,33 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// So often it is looked whether there is much to send. Sending costs whoever is traced processor
-/// time, so what is little waits for longer.
-constexpr milliseconds look_interval{10};
+/// Every poll_interval, a process checks whether its recorder is filling, and in this case sends
+/// the recorded events to the host. Every send_interval, it sends them in any case. This interval
+/// is longer, because sending takes CPU time from the traced program.
+constexpr milliseconds poll_interval{10};
 constexpr milliseconds send_interval{250};
-/// Of one thread, in one batch.
-constexpr std::size_t most_events_sent = 8192;
+/// Maximum number of events of one thread that one message to the host contains.
+constexpr std::size_t max_events_sent = 8192;
 
-/// Clocks of a machine drift apart by some microseconds in a second, at most.
+/// Time between two comparisons of this process's clock with the host's clock. In a second, two
+/// clocks of one machine drift apart by at most some microseconds.
 constexpr std::chrono::seconds comparison_interval{1};
-constexpr unsigned first_comparisons = 16; ///< the host may sleep at first
+constexpr unsigned first_comparisons = 16; ///< more than later, because the host may be asleep
 constexpr unsigned later_comparisons = 8;
 
 constexpr std::array<const char*, 2> own_functions{"farcall::detail::store_trace",
                                                    "farcall::detail::trace_ticks"};
 
-/// Sooner a clock's rate says little.
+/// Minimum time over which the rate of the tick counter is measured.
 constexpr milliseconds calibration_time{5};
 
-/// A comparison of clocks is as good as its round trip is short, which over a network takes longer.
-constexpr std::chrono::microseconds longest_comparison{300};
+/// Maximum time for which a process spins for the host's reply when it compares the clocks. The
+/// most exact comparison is the one with the shortest round trip. Over a network, a round trip
+/// takes longer than this time.
+constexpr std::chrono::microseconds max_comparison{300};
 
-/// The result of a call that this thread waits for without keeping a processor busy for longer than
-/// `spin`: what is traced needs them all.
+/// Waits for the result of a call. Spins for at most `spin`, and then sleeps between tests, because
+/// the traced program needs the processors.
 template <class Result>
 Result patiently(future<Result> call, std::chrono::microseconds spin) {
   constexpr std::chrono::microseconds pause{500};
@@ -65,15 +68,16 @@ Result patiently(future<Result> call, std::chrono::microseconds spin) {
   return call.get();
 }
 
-/// Of a node that does nothing nobody need hear.
+/// Returns true if the batch contains no events, so that it need not be sent.
 bool is_empty(const trace::batch& b) {
   const auto has_none = [](const trace::thread_events& t) { return t.events.empty(); };
   return b.events.lanes.empty() && b.events.ranges.empty() && b.functions.empty() &&
          std::all_of(b.events.threads.begin(), b.events.threads.end(), has_none);
 }
 
-/// "out.json" for the first job of the process, "out-2.json" for the second; %p is the process.
-/// From the folder that the process has now. Throws setting_error where it has none any more.
+/// Returns the absolute path of the timeline. The name for the first job of the process is the
+/// given one, such as "out.json"; the second job gets "out-2.json". "%p" is replaced by the process
+/// id. Throws setting_error if the current folder no longer exists.
 std::string path_of_job(const std::string& given) {
   std::error_code problem;
   std::string path = std::filesystem::absolute(given, problem).string();
@@ -121,7 +125,8 @@ std::unique_ptr<job_trace> job_trace::on_target() {
 
 job_trace::job_trace() : recorder_(trace::recorder::make()), began_(now()) {}
 
-/// Of some readings the one that nothing came between.
+/// Reads the tick counter and the system's clock together, several times. Returns the reading that
+/// took the shortest time, because it is the least likely to have been interrupted.
 job_trace::moment job_trace::now() const noexcept {
   constexpr int readings = 5;
   moment best;
@@ -144,47 +149,41 @@ job_trace::~job_trace() {
 }
 
 void job_trace::start(job_state& job) {
-  job_ = &job;
-  thread_ = std::thread([this] {
-    leave_signals_to_other_threads();
-    run();
-  });
+  (void)thread_.submit([&] { job_ = &job; });
 }
 
 void job_trace::finish() noexcept {
-  // A thread that records all the time would keep this from ending.
+  // Stop recording first. Otherwise the sending thread would never end while another thread records
+  // all the time.
   recorder_.stop();
-  {
-    const std::lock_guard guard(mutex_);
-    stopping_ = true;
-  }
-  ends_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  (void)thread_.stop();
 }
 
-void job_trace::run() noexcept {
+time_point job_trace::run(std::unique_lock<std::mutex>& lock) noexcept {
+  if (has_ended_) return no_deadline;
+  const bool is_last = thread_.is_stopping();
+  lock.unlock();
   try {
-    recorder_.leave_thread_out();
-    send_all();
-    for (time_point next = clock::now() + send_interval; !is_stopped_within(look_interval);) {
-      if (clock::now() < next && !recorder_.is_filling()) continue;
+    const time_point now = clock::now();
+    if (next_sending_ == time_point{}) recorder_.leave_thread_out();
+    // Also compare the clocks at the end, because times between two comparisons are more exact than
+    // times after the last one.
+    if (is_last) next_comparison_ = {};
+    if (is_last || now >= next_sending_ || recorder_.is_filling()) {
       send_all();
-      next = clock::now() + send_interval;
+      next_sending_ = clock::now() + send_interval;
     }
-    // Between two comparisons clocks are known best.
-    next_comparison_ = {};
-    send_all();
+    has_ended_ = is_last;
   } catch (const node_failed& e) {
     log::info(std::string("nothing more is traced here: ") + e.what());
     recorder_.stop();
+    has_ended_ = true;
   } catch (const std::exception& e) {
     give_up(e.what());
+    has_ended_ = true;
   }
-}
-
-bool job_trace::is_stopped_within(milliseconds duration) {
-  std::unique_lock guard(mutex_);
-  return ends_.wait_for(guard, duration, [this] { return stopping_; });
+  lock.lock();
+  return has_ended_ ? no_deadline : clock::now() + poll_interval;
 }
 
 void job_trace::give_up(const char* why) noexcept {
@@ -221,10 +220,10 @@ bool job_trace::take(trace::batch& to) {
   to.process = ::getpid();
   to.source = recorder_.source();
   to.ticks_per_second = ticks_per_second();
-  to.events = recorder_.take(most_events_sent);
+  to.events = recorder_.take(max_events_sent);
   bool has_more = false;
   for (const trace::thread_events& t : to.events.threads)
-    has_more |= t.events.size() == most_events_sent;
+    has_more |= t.events.size() == max_events_sent;
   name_functions(to);
   return has_more;
 }
@@ -238,7 +237,8 @@ void job_trace::name_functions(trace::batch& b) {
       if (name == own_functions[0] || name == own_functions[1]) own_keys_.insert(e.key);
       b.functions.push_back({e.key, e.handle, std::move(name)});
     }
-    // What tracing itself takes is nothing that the program does.
+    // Remove the events of handlers that tracing itself has called, because they are not part of
+    // the program.
     std::erase_if(t.events, [this](const trace::event& e) {
       return (e.kind() == trace::event_kind::handler_begin ||
               e.kind() == trace::event_kind::handler_end) &&
@@ -251,7 +251,7 @@ void job_trace::compare_clocks(trace::batch& b, unsigned times) {
   for (unsigned i = 0; i < times; ++i) {
     const std::uint64_t before = recorder_.now();
     const std::uint64_t there =
-        patiently(async(node(*job_, host_id), fn<&trace_ticks>), longest_comparison);
+        patiently(async(node(*job_, host_id), fn<&trace_ticks>), max_comparison);
     const std::uint64_t took = recorder_.now() - before;
     b.clocks.push_back({before + took / 2, there, took});
   }
@@ -273,14 +273,14 @@ bool job_trace::store(std::span<const std::byte> bytes) {
 
 bool job_trace::add(trace::batch b) {
   const std::lock_guard guard(timeline_mutex_);
-  const bool has_room = timeline_.add(std::move(b));
-  if (!has_room && !is_full_) {
+  const bool has_space = timeline_.add(std::move(b));
+  if (!has_space && !is_full_) {
     is_full_ = true;
     log::warning("the timeline has " + std::to_string(timeline_.events()) +
                  " events, and no more are recorded; " +
                  settings::variable_of(settings::row("trace-events")) + " raises the limit");
   }
-  return has_room;
+  return has_space;
 }
 
 void job_trace::write() noexcept {
@@ -290,7 +290,7 @@ void job_trace::write() noexcept {
     timeline_.expect_rates(ticks_per_second());
     timeline_.leave_out("farcall::detail::take_collective");
     const auto name_of_node = [this](node_id node) {
-      const membership& members = *job_->members;
+      const members& members = *job_->members;
       std::string name = node_text(node);
       if (!members.knows(node)) return name;
       const card& c = members.card_of(node);

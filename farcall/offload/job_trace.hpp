@@ -1,22 +1,21 @@
 #pragma once
 
 #include <farcall/base/clock.hpp>
+#include <farcall/base/service_thread.hpp>
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/offload/memory_handlers.hpp>
+#include <farcall/copy/memory_handlers.hpp>
 #include <farcall/offload/trace_file.hpp>
 #include <farcall/trace/batch.hpp>
 #include <farcall/trace/recorder.hpp>
 #include <farcall/trace/timeline.hpp>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,12 +27,12 @@ namespace farcall::detail {
 
 struct job_state;
 
-/// What one process of a job that is traced does for the timeline: its threads record, a thread of
-/// this object's sends what they have recorded to the host, and the host writes all of it to a file
-/// once the job has ended.
+/// Trace of one process of a job. The threads of the process record events; a thread of this object
+/// sends them to the host. The host collects the events of all processes, and writes them to a file
+/// when the job has ended.
 class job_trace {
  public:
-  /// Null where nothing is to be traced. Throws setting_error where the file cannot be written.
+  /// Returns null if the job is not traced. Throws setting_error if the file cannot be written.
   [[nodiscard]] static std::unique_ptr<job_trace> on_host(const job_options& options);
   [[nodiscard]] static std::unique_ptr<job_trace> on_target();
 
@@ -43,19 +42,22 @@ class job_trace {
 
   [[nodiscard]] trace::recorder& recorder() noexcept { return recorder_; }
 
-  /// Sends from now on. The job has its engine, and outlives this.
+  /// Starts to send events to the host. `job` must already have its engine, and must exist longer
+  /// than this object.
   void start(job_state& job);
-  /// Sends what is left, while the host still takes it, and nothing afterwards.
+  /// Sends the remaining events, and ends the sending thread. On a target, call it while the host
+  /// still takes calls.
   void finish() noexcept;
 
-  /// Host: takes what a node has sent. False when it need send no more. Throws malformed_message.
+  /// On the host: stores the events that another node has sent. Returns false if the timeline is
+  /// full, so that the node can stop sending. Throws malformed_message.
   [[nodiscard]] bool store(std::span<const std::byte> bytes);
-  /// Host, after finish(), when no other node sends anything any more: writes the file. What goes
-  /// wrong is logged.
+  /// On the host: writes the file. Call it after finish(), and after the other nodes have sent
+  /// their last events. Logs errors.
   void write() noexcept;
 
  private:
-  /// By both clocks of this process.
+  /// A point in time, as the tick counter and the system's clock of this process show it.
   struct moment {
     std::uint64_t ticks = 0;
     time_point time{};
@@ -64,10 +66,8 @@ class job_trace {
   job_trace();
   [[nodiscard]] moment now() const noexcept;
 
-  void run() noexcept;
-  /// Waits for so long, at most, for finish().
-  [[nodiscard]] bool is_stopped_within(std::chrono::milliseconds duration);
-  /// What has been recorded; true when there may be more.
+  [[nodiscard]] time_point run(std::unique_lock<std::mutex>& lock) noexcept;
+  /// Takes recorded events from the recorder. Returns true if there may be more.
   [[nodiscard]] bool take(trace::batch& to);
   void send_all();
   [[nodiscard]] bool add(trace::batch b);
@@ -80,24 +80,25 @@ class job_trace {
   job_state* job_ = nullptr;
   moment began_;
   time_point next_comparison_{};
-  std::set<std::pair<std::uint32_t, std::uint32_t>> named_; ///< functions, by key and handle
-  std::set<std::uint32_t> own_keys_;                        ///< of those of tracing itself
+  /// Key and handle of each function whose name was sent to the host.
+  std::set<std::pair<std::uint32_t, std::uint32_t>> named_;
+  std::set<std::uint32_t> own_keys_; ///< keys of the handlers that tracing itself calls
 
-  std::mutex mutex_; ///< of what follows
-  std::condition_variable ends_;
-  bool stopping_ = false;
-  std::thread thread_;
+  // Used by the thread.
+  bool has_ended_ = false; ///< sends nothing more
+  time_point next_sending_{};
+  service_thread thread_{"farcall-service", [this](auto& lock) { return run(lock); }};
 
-  // Of the host.
+  // Used on the host.
   trace_file file_;
   std::mutex timeline_mutex_;
   trace::timeline timeline_{0};
   bool is_full_ = false;
 };
 
-// What nodes call at the host.
+// Handlers on the host that other nodes call for tracing. store_trace() stores their events.
 [[nodiscard]] bool store_trace(bytes_sent sent);
-/// Ticks of this process.
+/// Returns the host's current time in ticks, so that another node can compare its clock.
 [[nodiscard]] std::uint64_t trace_ticks();
 
 } // namespace farcall::detail

@@ -1,8 +1,9 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/base/signals.hpp>
+#include <farcall/job/host_side.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/lost_servers.hpp>
+#include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -12,72 +13,68 @@
 namespace farcall::detail {
 namespace {
 
-/// From one attempt to the next: the first pause, which doubles up to the longest.
+/// Pauses before the attempts to restart a target. The first pause is short; after each failed
+/// attempt the pause doubles, up to max_pause.
 constexpr std::chrono::milliseconds first_pause{250};
-constexpr std::chrono::milliseconds longest_pause{8'000};
-/// Some ten minutes.
-constexpr unsigned most_attempts = 80;
-/// For one, so that the end of the job, and others that add nodes, do not wait for long.
+constexpr std::chrono::milliseconds max_pause{8'000};
+/// About ten minutes.
+constexpr unsigned max_attempts = 80;
+/// Time limit of one attempt. It is short, because the end of the job, and other threads that add
+/// nodes, wait until the attempt has ended.
 constexpr std::chrono::milliseconds attempt_time{5'000};
-/// A target that has been there for so long was no failed attempt.
+/// If a restarted target has not failed again for this time, the restart counts as successful.
 constexpr std::chrono::seconds long_enough{60};
 
 } // namespace
 
-void lost_servers::node_failed(job_state& job, node_id node) noexcept {
-  if (!is_enabled_ || job.watch.is_removed(node)) return;
+lost_servers::lost_servers(job_state& job)
+    : job_(&job), thread_("farcall-service", [this](auto& lock) { return try_next(lock); }) {}
+
+void lost_servers::node_failed(node_id node) noexcept {
+  if (!is_enabled_ || job_->watch.is_removed(node)) return;
   try {
-    const target_url& url = job.members->url_of(node);
-    if (url.scheme != "tcp") return;
-    const std::lock_guard guard(mutex_);
-    if (is_stopping_) return;
+    const target_url& url = job_->host->url_of(node);
+    // Do nothing for targets that are children of the host, because no server has started them.
+    if (!find_transport(transports(), url.scheme)->make_launcher) return;
     const time_point now = clock::now();
     lost one{node, url, {0, first_pause}, now + first_pause};
-    returned_.remove_if([&](const returned& r) { return now - r.since > long_enough; });
-    const auto before = std::find_if(returned_.begin(), returned_.end(),
-                                     [&](const returned& r) { return r.node == node; });
-    if (before != returned_.end()) {
-      const attempts tried = before->tried;
-      returned_.erase(before);
-      if (!count_attempt(one, tried)) {
-        warn_of_the_last(one);
-        return;
+    (void)thread_.submit([&] {
+      returned_.remove_if([&](const returned& r) { return now - r.since > long_enough; });
+      const auto before = std::find_if(returned_.begin(), returned_.end(),
+                                       [&](const returned& r) { return r.node == node; });
+      if (before != returned_.end()) {
+        const attempts tried = before->tried;
+        returned_.erase(before);
+        if (!count_attempt(one, tried)) {
+          warn_of_the_last(one);
+          return;
+        }
       }
-    }
-    all_.push_back(std::move(one));
-    if (!thread_.joinable()) thread_ = std::thread([this, &job] { run(job); });
+      all_.push_back(std::move(one));
+    });
   } catch (const std::exception& e) {
     log::warning(node_text(node) + " is not started again: " + e.what());
   }
-  changed_.notify_one();
 }
 
-void lost_servers::run(job_state& job) noexcept {
-  leave_signals_to_other_threads();
-  std::unique_lock guard(mutex_);
-  while (!is_stopping_) {
-    if (all_.empty()) {
-      changed_.wait(guard);
-      continue;
-    }
-    const auto first = std::min_element(
-        all_.begin(), all_.end(), [](const lost& a, const lost& b) { return a.next < b.next; });
-    if (clock::now() < first->next) {
-      changed_.wait_until(guard, first->next);
-      continue;
-    }
-    // Others only append.
-    guard.unlock();
-    const bool is_over = try_again(job, *first);
-    guard.lock();
-    if (is_over) all_.erase(first);
-  }
+time_point lost_servers::try_next(std::unique_lock<std::mutex>& lock) noexcept {
+  if (all_.empty() || thread_.is_stopping()) return no_deadline;
+  const auto first = std::min_element(all_.begin(), all_.end(),
+                                      [](const lost& a, const lost& b) { return a.next < b.next; });
+  if (clock::now() < first->next) return first->next;
+  // Unlock the mutex during the attempt. `first` stays valid, because other threads only append to
+  // all_ in the meantime.
+  lock.unlock();
+  const bool is_over = try_again(*first);
+  lock.lock();
+  if (is_over) all_.erase(first);
+  return service_thread::at_once;
 }
 
 bool lost_servers::count_attempt(lost& one, attempts before) noexcept {
-  one.tried = {before.count + 1, std::min(2 * before.pause, longest_pause)};
+  one.tried = {before.count + 1, std::min(2 * before.pause, max_pause)};
   one.next = clock::now() + one.tried.pause;
-  return one.tried.count < most_attempts;
+  return one.tried.count < max_attempts;
 }
 
 void lost_servers::warn_of_the_last(const lost& one) {
@@ -85,13 +82,13 @@ void lost_servers::warn_of_the_last(const lost& one) {
                std::to_string(one.tried.count) + " times and has not stayed");
 }
 
-bool lost_servers::try_again(job_state& job, lost& one) {
-  const time_point deadline = deadline_after(std::min(job.start_timeout, attempt_time));
+bool lost_servers::try_again(lost& one) {
+  const time_point deadline = deadline_after(std::min(job_->start_timeout, attempt_time));
   try {
-    for (const node_id id : job.members->add({one.url}, deadline)) {
+    for (const node_id id : job_->host->add({one.url}, deadline)) {
       log::info(node_text(one.node) + " is back as " + node_text(id));
       came_back(one, id);
-      job.watch.node_joined(job, id, one.node);
+      job_->watch.node_joined(*job_, id, one.node);
     }
     return true;
   } catch (const std::exception& e) {
@@ -102,7 +99,7 @@ bool lost_servers::try_again(job_state& job, lost& one) {
 }
 
 void lost_servers::came_back(const lost& before, node_id now) {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(thread_.mutex());
   const auto failed =
       std::find_if(all_.begin(), all_.end(), [&](const lost& l) { return l.node == now; });
   if (failed == all_.end()) {
@@ -111,15 +108,6 @@ void lost_servers::came_back(const lost& before, node_id now) {
     warn_of_the_last(*failed);
     all_.erase(failed);
   }
-}
-
-void lost_servers::stop() noexcept {
-  {
-    const std::lock_guard guard(mutex_);
-    is_stopping_ = true;
-  }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
 }
 
 } // namespace farcall::detail

@@ -2,37 +2,34 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
+#include <farcall/base/service_thread.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <chrono>
-#include <condition_variable>
 #include <list>
 #include <mutex>
-#include <thread>
 
 namespace farcall::detail {
 
 struct job_state;
 
-/// Starts targets of servers again that have failed, once their servers are there: on a thread of
-/// its own, which the first makes. Any thread.
+/// If a target of a server has failed, restarts it once a server accepts targets again. Tries this
+/// on a service thread. Any thread may use this object.
 class lost_servers {
  public:
-  lost_servers() = default;
-  lost_servers(const lost_servers&) = delete;
-  lost_servers& operator=(const lost_servers&) = delete;
-  ~lost_servers() { stop(); }
+  explicit lost_servers(job_state& job);
 
-  /// The job asks for it. Before the first node fails.
+  /// Enables restarts (job_options::restart_lost_servers). Call before the first node fails.
   void enable() noexcept { is_enabled_ = true; }
-  /// Nothing where the job does not ask for it, and for targets that no server has started.
-  void node_failed(job_state& job, node_id node) noexcept;
-  /// Waits for an attempt that is under way.
-  void stop() noexcept;
+  /// Call when a node has failed. Schedules its restart, except if restarts are disabled, if the
+  /// node was removed, or if no server has started it.
+  void node_failed(node_id node) noexcept;
+  /// Waits for the attempt that is in progress, and ends the thread.
+  void stop() noexcept { (void)thread_.stop(); }
 
  private:
-  /// How often it has been tried, in vain or for a target that did not stay, and how long to wait
-  /// before the next time.
+  /// Number of attempts that have failed so far, and the pause before the next one. A restart after
+  /// which the target soon failed again counts as a failed attempt.
   struct attempts {
     unsigned count;
     std::chrono::milliseconds pause;
@@ -45,29 +42,30 @@ class lost_servers {
     time_point next;
   };
 
-  /// A node that is there again.
+  /// A node that is the restart of a failed one.
   struct returned {
     node_id node;
     attempts tried;
     time_point since;
   };
 
-  void run(job_state& job) noexcept;
-  /// Another attempt has failed, just now. False when it was the last.
+  [[nodiscard]] time_point try_next(std::unique_lock<std::mutex>& lock) noexcept;
+  /// Counts one more failed attempt of `one`, and sets the time of the next attempt. Returns false
+  /// if the maximum number of attempts is reached.
   [[nodiscard]] static bool count_attempt(lost& one, attempts before) noexcept;
   static void warn_of_the_last(const lost& one);
-  /// The node that failed as `before` is there as `now`, or was and has failed already.
+  /// Records that the lost node `before` was restarted as the node `now`. If `now` has already
+  /// failed again, this counts as a failed attempt.
   void came_back(const lost& before, node_id now);
-  /// True when that is over.
-  [[nodiscard]] bool try_again(job_state& job, lost& one);
+  /// Tries once to restart the node. Returns true if this has succeeded, or if no attempt is left.
+  [[nodiscard]] bool try_again(lost& one);
 
+  job_state* job_;
   bool is_enabled_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::list<lost> all_;
-  std::list<returned> returned_; ///< those that have not stayed for long yet
-  bool is_stopping_ = false;
-  std::thread thread_;
+  std::list<lost> all_; ///< nodes to restart; the thread's mutex guards this list and returned_
+  /// Nodes that were restarted not long ago, and may soon fail again.
+  std::list<returned> returned_;
+  service_thread thread_;
 };
 
 } // namespace farcall::detail

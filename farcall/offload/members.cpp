@@ -1,6 +1,7 @@
 #include <farcall/am/continuation.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/job/host_side.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/node_change.hpp>
@@ -9,11 +10,12 @@
 #include <exception>
 #include <utility>
 
-/// Nodes that come and go while a job runs.
+/// Functions by which a program adds and removes nodes of a running job, and is told of such
+/// changes.
 namespace farcall {
 namespace {
 
-/// Has the thread that runs continuations tell what is to be told.
+/// Calls the program's functions for the pending changes of nodes. Runs as a continuation.
 class telling final : public am::continuation {
  public:
   explicit telling(detail::node_watch& watch) noexcept : watch_(watch) {}
@@ -27,22 +29,31 @@ class telling final : public am::continuation {
   detail::node_watch& watch_;
 };
 
-/// Throws error for a node of another job.
+/// Throws error if the node belongs to another job, or to none.
 void require_own(const detail::job_core& job, const node& n) {
   job.client->require_own_process();
   if (n.job() != &job || !n.has_job()) throw error("this node belongs to another job, or to none");
 }
 
-/// Throws error where nodes do not come and go.
+/// Throws error in a job of equals, because its nodes cannot change.
 void require_plain(const detail::job_state& job) {
   if (job.as_equals) throw error("a job of equals has the nodes that it has started with");
+}
+
+/// Returns the host_side. Throws error on a target; `what` is text for the error that names the
+/// operation, which only the host can execute.
+host_side& require_host(const detail::job_state& job, const char* what) {
+  if (job.host) return *job.host;
+  throw error(std::string("only the host can ") + what + ", and this process is " +
+              node_text(job.members->self()) + "; let it call the host for that");
 }
 
 std::vector<node> add_all(detail::job_state& state, const std::vector<target_url>& urls,
                           node_id replaced = no_node) {
   require_plain(state);
   std::vector<node> added;
-  for (const node_id id : state.members->add(urls, deadline_after(state.start_timeout))) {
+  host_side& host = require_host(state, "add nodes to a job");
+  for (const node_id id : host.add(urls, deadline_after(state.start_timeout))) {
     added.emplace_back(state, id);
     state.watch.node_joined(state, id, replaced);
   }
@@ -70,12 +81,15 @@ void detail::node_watch::tell(node_event event) {
 void detail::node_watch::tell_soon(job_state& job) {
   {
     const std::lock_guard guard(mutex_);
-    // One after the other, also while one that is told waits, and runs other continuations.
+    // If another continuation already reports events, do not start a second one. Otherwise two
+    // events could be reported at the same time, because a thread may run other continuations while
+    // an observer waits.
     if (to_tell_.empty() || std::exchange(is_telling_, true)) return;
   }
   am::continuation_list due;
   due.push_back(*new telling(*this));
-  // Whoever has noticed must not wait for what the program does about it.
+  // Report the event on another thread. This thread has noticed the change, and must not wait for
+  // the observers, which are code of the program.
   job.engine->other_thread().take(due);
 }
 
@@ -140,13 +154,14 @@ bool detail::node_watch::is_removed(node_id node) {
 }
 
 void detail::node_watch::stop() noexcept {
-  // Destroyed without the mutex.
+  // Declared before the guard, so that the objects in these lists are destroyed after the mutex is
+  // unlocked.
   observers gone;
-  decltype(to_tell_) untold;
+  decltype(to_tell_) unreported;
   const std::lock_guard guard(mutex_);
   is_stopped_ = true;
   gone.swap(observers_);
-  untold.swap(to_tell_);
+  unreported.swap(to_tell_);
 }
 
 // ---- what is done -------------------------------------------------------------------------------
@@ -192,20 +207,23 @@ void detail::remove_target(const node& target) {
   job_state& job = state_of(*target.job());
   require_plain(job);
   const node_id id = target.id();
-  // Says that only the host can.
-  if (job.members->self() != host_id) job.members->remove(id, no_deadline, {});
+  host_side& host = require_host(job, "remove nodes from a job");
   (void)job.members->route_to(id);
   if (id != host_id && job.members->hosted(id) == nullptr) {
     if (job.engine->has_failed(id)) return;
-    // Of several threads, one; the others wait for the same end.
-    if (job.watch.remove(id)) job.engine->refuse_calls_to(id, node_text(id) + " was removed");
+    // If several threads remove the node at the same time, only the first one refuses new calls.
+    // All of them wait for the node's end.
+    if (job.watch.remove(id))
+      job.engine->lanes().refuse_calls_to(id, node_text(id) + " was removed");
   }
-  // What follows calls that end now runs elsewhere: it may wait for this thread.
+  // While this function waits, calls end whose continuations must run. Run these on the completion
+  // thread, because a continuation may wait for something that this thread does.
   const am::continuations_elsewhere moved(job.engine->other_thread());
-  // One for both: what its calls have used of it is no longer there for its end.
-  const time_point deadline = deadline_after(job.members->stop_timeout());
+  // Use the same deadline for the node's calls and for the end of its process, so that both
+  // together take at most the stop timeout.
+  const time_point deadline = deadline_after(host.stop_timeout());
   job.engine->drain(deadline, id);
-  job.members->remove(id, deadline, [&job] { job.engine->poll_all(); });
+  host.remove(id, deadline, [&job] { job.engine->waiter().poll_all(); });
 }
 
 void job::remove(const node& target) {
@@ -220,7 +238,8 @@ node detail::restart_target(const node& failed) {
   if (!job.engine->has_failed(id)) {
     throw error(node_text(id) + " is alive, and cannot be started again; remove it first", id);
   }
-  return add_all(job, {job.members->url_of(id)}, id).front();
+  const target_url& url = require_host(job, "start nodes of a job again").url_of(id);
+  return add_all(job, {url}, id).front();
 }
 
 node job::restart(const node& failed) {

@@ -1,10 +1,10 @@
 // Nodes that join and leave while a job runs.
 
-#include <farcall/offload/call.hpp>
+#include <farcall/async/call.hpp>
+#include <farcall/async/promise.hpp>
 #include <farcall/offload/job.hpp>
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/offload/node_change.hpp>
-#include <farcall/offload/promise.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -77,14 +77,14 @@ TEST_F(members, are_called_like_the_others_once_they_were_added) {
   EXPECT_EQ(job_.targets().size(), 2U);
 }
 
-TEST_F(members, that_were_added_and_the_others_get_to_know_each_other) {
+TEST_F(members, that_were_added_are_introduced_to_the_others) {
   const node added = job_.add("shm?name=late");
   const node another = job_.add("shm");
   EXPECT_EQ(sync(target_, fn<&ask_number_of>, added.id()), added.id());
   EXPECT_EQ(sync(added, fn<&ask_number_of>, other_.id()), other_.id());
   EXPECT_EQ(sync(added, fn<&ask_number_of>, another.id()), another.id());
   EXPECT_EQ(sync(added, fn<&ask_number_of>, host_id), host_id);
-  // A handle goes there before the node has been heard of.
+  // A handle arrives before the node is introduced.
   const auto name_of = [](const node& n) { return n.name(); };
   EXPECT_EQ(sync(other_, name_of, added), "late");
 }
@@ -200,7 +200,7 @@ TEST_F(members, that_are_removed_end_the_calls_they_have_got) {
     results.push_back(async(other_, wait, shared.span(), i));
   ASSERT_TRUE(shared.wait(0));
   std::thread removing([&] { job_.remove(other_); });
-  // It refuses new calls while it ends the old ones.
+  // The node refuses new calls while it ends the old ones.
   EXPECT_TRUE(eventually([&] { return job_.live_targets().size() == 1; }));
   shared.set(1);
   removing.join();
@@ -248,7 +248,7 @@ TEST_F(members, start_again_as_new_nodes) {
   EXPECT_EQ(again.name(), "worker");
   EXPECT_EQ(sync(again, fn<&own_number>), 3U);
   EXPECT_EQ(sync(witness, fn<&ask_number_of>, again.id()), again.id());
-  // What was made with the old one stays what it is.
+  // Handles of the old node stay failed.
   EXPECT_FALSE(old.alive());
   EXPECT_THROW((void)sync(old, fn<&own_number>), node_failed);
   EXPECT_THROW(put(std::vector<int>(10, 1), memory).get(), node_failed);
@@ -291,20 +291,20 @@ class changes {
 };
 
 TEST_F(members, are_told_of_in_order) {
-  changes heard;
-  job_.on_node_change([&](const node_event& e) { heard.add(e); });
+  changes received;
+  job_.on_node_change([&](const node_event& e) { received.add(e); });
   const node added = job_.add("shm");
-  ASSERT_TRUE(heard.wait_for(1));
+  ASSERT_TRUE(received.wait_for(1));
   job_.remove(added);
-  ASSERT_TRUE(heard.wait_for(2));
+  ASSERT_TRUE(received.wait_for(2));
   kill(other_);
-  ASSERT_TRUE(heard.wait_for(3));
-  EXPECT_THAT(heard.all(),
+  ASSERT_TRUE(received.wait_for(3));
+  EXPECT_THAT(received.all(),
               ElementsAre(std::pair{3U, node_change::joined}, std::pair{3U, node_change::removed},
                           std::pair{2U, node_change::failed}));
 }
 
-TEST_F(members, are_told_of_one_after_the_other_whoever_waits) {
+TEST_F(members, are_reported_one_after_the_other_during_waits) {
   const node third = job_.add("shm");
   std::atomic<int> inside{0};
   std::atomic<int> at_once{0};
@@ -321,7 +321,7 @@ TEST_F(members, are_told_of_one_after_the_other_whoever_waits) {
   kill(target_);
   kill(other_);
   are_both_dead = true;
-  // A thread that waits for a local event takes what is to be run.
+  // A thread that waits for a local event runs continuations.
   EXPECT_TRUE(eventually([&] {
     promise<void> nobody_keeps;
     (void)nobody_keeps.get_future().wait_for(std::chrono::milliseconds(1));
@@ -331,26 +331,26 @@ TEST_F(members, are_told_of_one_after_the_other_whoever_waits) {
 }
 
 TEST(members_of_a_job, are_not_told_of_when_it_ends) {
-  changes heard;
+  changes received;
   {
     job j(with_targets("shm:2"));
-    j.on_node_change([&](const node_event& e) { heard.add(e); });
+    j.on_node_change([&](const node_event& e) { received.add(e); });
     EXPECT_EQ(sync(j.targets()[0], fn<&own_number>), 1U);
   }
-  EXPECT_TRUE(heard.all().empty());
+  EXPECT_TRUE(received.all().empty());
 }
 
-TEST_F(members, may_be_started_again_by_whoever_is_told) {
-  changes heard;
+TEST_F(members, may_be_restarted_by_an_observer) {
+  changes received;
   job_.on_node_change([&](const node_event& e) {
-    // Calls and waits work there, too.
+    // Calls and waits work in an observer, too.
     if (e.what == node_change::failed) (void)sync(job_.restart(e.where), fn<&own_number>);
-    heard.add(e);
+    received.add(e);
     throw error("nobody minds");
   });
   kill(target_);
-  ASSERT_TRUE(heard.wait_for(2));
-  EXPECT_THAT(heard.all(),
+  ASSERT_TRUE(received.wait_for(2));
+  EXPECT_THAT(received.all(),
               ElementsAre(std::pair{1U, node_change::failed}, std::pair{3U, node_change::joined}));
   EXPECT_EQ(sync(job_.node_at(3), fn<&own_number>), 3U);
 }

@@ -10,26 +10,26 @@
 
 namespace farcall {
 
-/// What has become of a node.
+/// Kind of change of a node.
 enum class node_change : std::uint8_t {
-  joined,  ///< it was added, or started again
-  failed,  ///< its process has ended, or cannot be reached
-  removed, ///< job::remove() has taken it out
+  joined,  ///< the node was added, or started again
+  failed,  ///< the node's process has ended, or cannot be reached any more
+  removed, ///< removed by job::remove()
 };
 
-/// A change of which nodes a job has; see job::on_node_change(). A value.
+/// A change of a job's nodes, as job::on_node_change() reports it. Can be copied.
 struct node_event {
   node where;
   node_change what{};
-  /// How it has ended; empty for one that has joined.
+  /// Description of how the node has ended; empty if the node has joined.
   std::string why;
-  /// Of one that has joined: the node that it was started again for; no_node: none.
+  /// The failed or removed node in whose place `where` was started; no_node if there is none.
   node_id replaces = no_node;
 };
 
 namespace detail {
 
-/// What is called.
+/// Receiver of node events.
 class node_observer {
  public:
   node_observer() = default;
@@ -41,7 +41,7 @@ class node_observer {
 
 void observe(job_state& job, std::shared_ptr<node_observer> observer);
 
-/// What job::add(), remove() and restart() do.
+/// Functions that implement job::add(), remove() and restart().
 [[nodiscard]] node add_target(job_state& job, std::string_view url);
 void remove_target(const node& target);
 [[nodiscard]] node restart_target(const node& failed);

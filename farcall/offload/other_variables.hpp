@@ -5,9 +5,9 @@
 
 namespace farcall {
 
-/// Variables of the environment that are no settings of a program that uses the library, and yet
-/// have a reader in this project: a program must not take them for settings with a wrong name. A
-/// '*' at the end stands for any letters.
+/// Returns the names of environment variables that parts of this project use, but that are not
+/// settings of a program with the library. The library therefore does not warn of them as misspelt
+/// settings. A '*' at the end of a name stands for any characters.
 [[nodiscard]] std::span<const std::string_view> other_variables() noexcept;
 
 } // namespace farcall

@@ -24,7 +24,7 @@ TEST(other_variables, are_no_settings) {
   }
 }
 
-TEST(other_variables, have_what_a_host_or_a_server_sets_for_its_targets) {
+TEST(other_variables, include_variables_that_hosts_set_for_targets) {
   std::string entry = bootstrap_variable;
   entry += "=5";
   std::string addresses = server_addresses_variable;

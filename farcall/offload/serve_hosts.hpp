@@ -11,8 +11,9 @@ struct job_options;
 
 namespace detail {
 
-/// Serves hosts elsewhere with this program (--farcall-serve), at places with commas between them,
-/// until a signal ends the process. Throws error and setting_error.
+/// Runs this program as a server for hosts on other machines (--farcall-serve), until a signal ends
+/// the process. `where` lists the addresses at which the server listens, separated by commas. This
+/// function is defined in the layer `server`. Throws error and setting_error.
 [[noreturn]] void serve_hosts(const std::string& where, const job_options& o,
                               const settings_source& given);
 

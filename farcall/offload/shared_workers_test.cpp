@@ -1,7 +1,7 @@
-// Several workers of a target: work of one that is busy is done by another.
+// Several workers of a target: another worker takes over the lanes of a busy one.
 
-#include <farcall/offload/call.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <farcall/async/call.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,13 +38,15 @@ int thread_id() { return static_cast<int>(::gettid()); }
 
 void raise_gate(int to) { gate = to; }
 
-/// Keeps its worker until another call has raised the gate; false when none does.
+/// Keeps its worker busy until another call has raised the gate. Returns false if none does in
+/// time.
 bool block_until(int gate_is) {
   ++blocked;
   return eventually([=] { return gate >= gate_is; });
 }
 
-/// Waits for the host, which answers once its own gate is raised: its worker serves others.
+/// Waits for the host, which replies once its own gate is raised; meanwhile the worker serves other
+/// calls.
 bool wait_for_host(int gate_is) {
   return sync(host(), [](int g) { return eventually([=] { return gate >= g; }); }, gate_is);
 }
@@ -103,17 +105,17 @@ class shared_workers : public job_test {
  protected:
   explicit shared_workers(const std::string& url = "shm?workers=2") : job_test(url) {
     gate = 0;
-    // The lanes that a process opens go to the workers by turns.
+    // The lanes that a process opens are assigned to the workers in turn.
     for (auto& c : callers_)
       (void)c.call([this] { return sync(target_, thread_id); });
   }
 
-  /// So many calls of block_until() keep their workers, or did.
+  /// Waits until `n` calls of block_until() have begun.
   [[nodiscard]] bool are_blocked(int n) {
     return eventually([&] { return sync(aside_, [] { return blocked.load(); }) >= n; });
   }
 
-  /// Callers whose lanes have one worker.
+  /// Callers whose lanes have the same worker.
   caller& one() { return callers_[0]; }
   caller& two() { return callers_[2]; }
   caller& three() { return callers_[4]; }
@@ -151,7 +153,7 @@ TEST_F(shared_workers, take_over_from_one_that_has_taken_over) {
   auto second = two().begin([&] { return sync(target_, block_until, 1); });
   ASSERT_TRUE(are_blocked(2));
   auto third = three().begin([&] { sync(target_, raise_gate, 1); });
-  // Both workers are busy: only what the program does elsewhere can go on.
+  // Both workers are busy: only calls in the lane aside_, which has a separate worker, can proceed.
   sync(aside_, raise_gate, 1);
   EXPECT_TRUE(second.get());
   third.get();
@@ -160,10 +162,10 @@ TEST_F(shared_workers, take_over_from_one_that_has_taken_over) {
 }
 
 TEST_F(shared_workers, go_on_with_a_lane_whose_handler_waits) {
-  // The first handler waits for the host; another then keeps their worker, until the next request
-  // of the first lane has run elsewhere.
+  // The first handler waits for the host; another then keeps their worker busy, until the next
+  // request of the first lane has run elsewhere.
   auto waits = one().call([&] { return async(target_, wait_for_host, 1); });
-  // Behind it, so it has begun.
+  // This call is behind the first in the lane, so that one has begun.
   (void)one().call([&] { return sync(target_, thread_id); });
   auto second = two().begin([&] { return sync(target_, block_until, 1); });
   ASSERT_TRUE(are_blocked(1));
@@ -185,7 +187,7 @@ TEST_F(shared_workers, reply_from_one_and_serve_on_another) {
   ASSERT_TRUE(are_blocked(1));
   one().call([&] {
     sync(target_, raise_gate, 1);
-    // Handlers that end on the one worker, beside calls that the other serves.
+    // Handlers that end on one worker, while the other serves calls.
     gate = 1;
     for (int i = 0; i < 20 * most; ++i)
       all.push_back(async(target_, [] { return true; }));
@@ -214,7 +216,7 @@ TEST_F(shared_workers, fork_while_lanes_are_elsewhere) {
   const int status = two().call([&] {
     return sync(target_, [] {
       const pid_t child = ::fork();
-      if (child == 0) return -1; // ends on farcall's thread
+      if (child == 0) return -1; // ends on a thread of farcall
       int ended = -1;
       ::waitpid(child, &ended, 0);
       return ended;
@@ -235,7 +237,7 @@ constexpr std::size_t streams = 8;
 std::array<stream, streams> all_streams;
 std::atomic<std::uint32_t> out_of_order{0};
 
-/// The `n`th call of a stream: notes whether the one before has begun, and has ended or waits.
+/// The `n`th call of a stream: records whether the call before has begun, and has ended or waits.
 std::uint32_t step(std::uint32_t of, std::uint32_t n) {
   stream& s = all_streams.at(of);
   if (s.is_running.exchange(true) || s.begun.exchange(n + 1) != n) ++out_of_order;
@@ -298,9 +300,9 @@ class shared_workers_alone : public job_test {
 TEST_F(shared_workers_alone, accept_lanes_for_a_worker_that_blocks) {
   caller a;
   auto first = a.begin([&] { return sync(target_, block_until, 1); });
-  // Much longer than the other one spins.
+  // Much longer than the other worker spins.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  // One of these lanes goes to each worker.
+  // Two lanes, one for each worker.
   caller b;
   caller c;
   EXPECT_GT(b.call([&] { return sync(target_, thread_id); }), 0);

@@ -1,6 +1,6 @@
-#include <farcall/offload/call.hpp>
-#include <farcall/offload/job_test_support.hpp>
-#include <farcall/offload/transfer.hpp>
+#include <farcall/async/call.hpp>
+#include <farcall/copy/transfer.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -94,7 +94,7 @@ TEST_F(threads, that_end_with_calls_under_way) {
           target_,
           [](handshake::words w, int v) { return handshake::wait(w.local(), 0, 1) ? v : -1; },
           gate.span(), i));
-      // One that nobody keeps.
+      // A dropped future.
       (void)async(target_, [] { return std::string(1000, 'x'); });
     }).join();
   }
@@ -103,7 +103,7 @@ TEST_F(threads, that_end_with_calls_under_way) {
     EXPECT_EQ(all[static_cast<std::size_t>(i)].get(), i);
 }
 
-/// Each of `count` threads calls these nodes one after the other, all at once.
+/// Calls these nodes one after the other, from `count` threads at once.
 void call_from(std::size_t count, const std::vector<node>& nodes) {
   std::barrier at_once(static_cast<std::ptrdiff_t>(count));
   std::atomic<std::size_t> right{0};
@@ -126,12 +126,12 @@ void call_from(std::size_t count, const std::vector<node>& nodes) {
 TEST_F(threads, more_than_lanes_and_doorbells_share_them) {
   const node other = job_.targets()[1];
   call_from(under_sanitizer ? 500 : 4096, {target_});
-  // When they have ended, others use what they had.
+  // Afterwards other threads use the lanes of the ended ones.
   call_from(450, {target_, other, target_});
   EXPECT_EQ(sync(target_, [] { return 4; }), 4);
 }
 
-TEST_F(threads, of_a_target_share_its_lanes_to_another) {
+TEST_F(threads, share_the_lanes_between_two_targets) {
   const auto call_from_there = [](node other, std::size_t count) {
     std::atomic<std::size_t> right{0};
     std::vector<std::thread> all;
@@ -145,8 +145,8 @@ TEST_F(threads, of_a_target_share_its_lanes_to_another) {
   EXPECT_EQ(sync(target_, call_from_there, job_.targets()[1], std::size_t{500}), 500U);
 }
 
-TEST_F(threads, that_share_lanes_wake_each_other_and_nobody_is_left_asleep) {
-  // Replies come one at a time, long after all have gone to sleep.
+TEST_F(threads, that_share_lanes_wake_each_other) {
+  // Replies come one at a time, long after all threads are asleep.
   constexpr std::size_t count = 500;
   handshake gate(target_);
   std::atomic<std::size_t> done{0};

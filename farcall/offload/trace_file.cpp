@@ -26,10 +26,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t mode_of_new_files = 0666; // which the umask lessens
+constexpr mode_t mode_of_new_files = 0666; // reduced by the umask
 constexpr std::string_view archive_ending = ".otf2";
 
-/// While it exists, a pipe that nobody reads any more is an error for this thread, no signal.
+/// While an object of this class exists, the signal SIGPIPE is blocked in this thread. A write to a
+/// pipe without a reader then fails with EPIPE instead of ending the process.
 class without_pipe_signals {
  public:
   without_pipe_signals() noexcept {
@@ -61,7 +62,7 @@ std::vector<std::string> archive_modules() {
   return given ? std::vector{*given} : module_files("otf2");
 }
 
-/// Stays loaded.
+/// Loads the module that writes archives. The module is never unloaded.
 farcall_archive_writer* find_archive_writer(const std::string& path) {
   std::string looked_at;
   for (const std::string& file : archive_modules()) {
@@ -103,7 +104,8 @@ trace_file::trace_file(std::string path) : path_(std::move(path)) {
   }
 }
 
-/// A pipe that nobody reads is refused.
+/// Throws an exception if the timeline cannot be written to the file, for instance if the file is a
+/// pipe without a reader.
 void trace_file::try_file() {
   constexpr int flags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
   int opened = ::open(path_.c_str(), flags | O_CREAT | O_EXCL, mode_of_new_files);
@@ -115,7 +117,9 @@ void trace_file::try_file() {
     ::unlink(path_.c_str());
     return;
   }
-  // A file may be deleted or replaced meanwhile; a pipe has its reader already.
+  // Close a regular file now, and open it by its name when the timeline is written, because it may
+  // be deleted or replaced in the meantime. Keep a pipe open, because its reader might otherwise
+  // take it for ended.
   struct stat status{};
   if (::fstat(opened, &status) == 0 && S_ISREG(status.st_mode)) return;
   (void)::fcntl(opened, F_SETFL, O_WRONLY);
@@ -154,7 +158,8 @@ void trace_file::write(const trace::timeline& from, const trace::host_clock& clo
   std::FILE* const to = ::fdopen(file_.get(), "w");
   if (to == nullptr) throw_system_error(doing, errno);
   (void)file_.release();
-  // What stands there may be longer. Pipes and terminals have no length.
+  // Empty the file, because its old content may be longer than the timeline. Ignore the error for
+  // pipes and terminals, which cannot be shortened.
   (void)!::ftruncate(::fileno(to), 0);
   const bool is_written = trace::write_chrome_trace(to, from, clock, name_of_node);
   const int why = errno;

@@ -11,22 +11,23 @@
 
 namespace farcall::detail {
 
-/// Throws setting_error that names the file and the setting.
+/// Throws setting_error with a text that names the file, the setting and the reason `why`.
 [[noreturn]] void refuse_trace(const std::string& path, const std::string& why);
 
-/// Where a timeline is to be written: a file in the trace event format that browsers show, or,
-/// where its name ends with ".otf2", an archive in the Open Trace Format: that file, and beside it
-/// a folder and a file whose names differ in the ending. The latter by a module,
-/// libfarcall-otf2.so.
+/// Destination of a timeline. Usually this is a file in the trace event format, which browsers can
+/// show. If the name of the file ends with ".otf2", it is an archive in the Open Trace Format 2:
+/// this file, a second file, and a folder, whose names differ only in their endings. The module
+/// libfarcall-otf2.so writes archives.
 class trace_file {
  public:
   trace_file() = default;
-  /// Tries whether it can be written: of what is not there yet nothing is left. What is there is
-  /// emptied once there is something to write; an archive must not be there. Throws setting_error.
+  /// Checks that the timeline can be written, and leaves no new file behind. An existing file keeps
+  /// its content until the timeline is written. An existing archive is refused. Throws
+  /// setting_error.
   explicit trace_file(std::string path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Throws error.
+  /// Writes the timeline to its destination. Throws error.
   void write(const trace::timeline& from, const trace::host_clock& clock,
              const std::function<std::string(node_id)>& name_of_node);
 
@@ -37,7 +38,7 @@ class trace_file {
                      const std::function<std::string(node_id)>& name_of_node) const;
 
   std::string path_;
-  unique_fd file_; ///< where there was one
+  unique_fd file_; ///< descriptor of a pipe or terminal, kept open; empty for a regular file
   farcall_archive_writer* write_archive_ = nullptr;
 };
 

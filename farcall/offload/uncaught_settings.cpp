@@ -10,7 +10,7 @@
 namespace farcall::detail {
 namespace {
 
-/// Status of a command whose user has given it a wrong argument.
+/// Exit status by which commands usually report a wrong argument.
 constexpr int wrong_use_status = 2;
 
 std::atomic<std::terminate_handler> handler_before{nullptr};
@@ -24,7 +24,7 @@ std::atomic<std::terminate_handler> handler_before{nullptr};
     (void)std::fflush(nullptr);
     std::_Exit(wrong_use_status);
   } catch (...) {
-    // For the handler before.
+    // For all other exceptions, the previous terminate handler is called below.
   }
   if (const std::terminate_handler before = handler_before.load()) before();
   std::abort();

@@ -2,8 +2,9 @@
 
 namespace farcall::detail {
 
-/// Ends this process with the text and status 2 for each setting_error from now on that no code
-/// catches. Other uncaught exceptions reach the terminate handler that was set before.
+/// Installs a terminate handler. If the program does not catch a setting_error, the handler prints
+/// the text of the exception, and ends the process with the status 2. For other exceptions, it
+/// calls the previous terminate handler.
 void tell_uncaught_setting_errors() noexcept;
 
 } // namespace farcall::detail

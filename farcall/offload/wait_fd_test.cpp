@@ -1,7 +1,7 @@
-// job::wait_fd(): a program that sleeps in poll() or epoll_wait() learns of every completion.
+// job::wait_fd(): a program that sleeps in poll() or epoll_wait() is woken by every completion.
 
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ int doubled_later(int v) {
 
 int own_pid() { return ::getpid(); }
 
-/// True when `fd` is readable within the time.
+/// Returns true if `fd` is readable within the time.
 bool is_readable(int fd, milliseconds within) {
   pollfd watched{fd, POLLIN, 0};
   return ::poll(&watched, 1, static_cast<int>(within.count())) == 1;
@@ -42,11 +42,11 @@ bool is_readable(int fd, milliseconds within) {
 class wait_fds : public two_targets_test {
  protected:
   wait_fds() : fd_(job_.wait_fd()) {
-    // It is readable at first, whatever there is.
+    // The descriptor is always readable at first.
     job_.progress();
   }
 
-  /// Sleeps, and takes in what there is, until `f` is ready. False when nothing wakes it.
+  /// Sleeps and takes replies until `f` is ready. Returns false if it is not woken in time.
   template <class T>
   [[nodiscard]] bool wait_by_poll(const future<T>& f) {
     while (!detail::future_access::state(f)->ready()) {
@@ -72,7 +72,7 @@ TEST_F(wait_fds, are_readable_until_the_reply_was_taken_in) {
 
 TEST_F(wait_fds, are_not_readable_without_reason) {
   EXPECT_EQ(sync(target_, doubled, 1), 2);
-  // Whoever watches for replies may have seen that one late.
+  // The thread that watches for replies may have seen that one late.
   EXPECT_TRUE(eventually([&] {
     job_.progress();
     return !is_readable(fd_, milliseconds(20));
@@ -122,7 +122,7 @@ TEST_F(wait_fds, tell_of_replies_that_another_thread_took) {
   for (int round = 0; round < 50; ++round) {
     future<int> ours = async(target_, doubled_later, round);
     std::thread waiter([&] {
-      // Depends on any reply, so it takes in those of all threads.
+      // Depends on any reply, so it takes the replies of all threads.
       async(other_, doubled_later, round).then([](future<int> f) { return f.get(); }).wait();
     });
     const bool has_come = wait_by_poll(ours);
@@ -161,7 +161,7 @@ TEST_F(wait_fds, wake_several_threads) {
     threads.emplace_back([&] {
       for (int i = 0; i < 100; ++i) {
         const future<int> f = async(target_, doubled, i);
-        // Another thread may take both the reply and the signal: nobody is told twice.
+        // Another thread may take both the reply and the signal, which is not given twice.
         while (!detail::future_access::state(f)->ready()) {
           (void)is_readable(fd_, milliseconds(10));
           job_.progress();

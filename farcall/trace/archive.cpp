@@ -61,10 +61,12 @@ class archive_maker {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint32_t end_location = 0;
-    bool is_answered = false;
+    bool has_reply = false;
   };
 
-  /// Clocks that are not known well may put something before the beginning; times have no sign.
+  /// Finds the time of the earliest event, if it is before the timeline's origin, which is possible
+  /// because clocks are inexact. Times in the archive are then counted from this event, because
+  /// they have no sign.
   void find_first_time() {
     for (const process_part& p : view_.processes()) {
       for (const thread_intervals& t : p.threads) {
@@ -93,12 +95,16 @@ class archive_maker {
 
   void add_regions(const process_part& p, const thread_intervals& t) {
     const std::uint32_t location = locations_.at({p.node, t.thread});
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> open; // ends and regions
+    // Stack of the regions that were entered and not yet left: the end time and the index of each,
+    // the innermost last.
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> open;
     const auto leave_before = [&](std::uint64_t ns) {
       for (; !open.empty() && open.back().first <= ns; open.pop_back())
         add(location, archive::event_type::leave, open.back().first, open.back().second);
     };
-    std::uint64_t earliest = 0; // of what is inside something whose beginning was put off
+    // Earliest time at which the next region may begin. It keeps the begins in order after some of
+    // them were moved.
+    std::uint64_t earliest = 0;
     for (const interval& i : t.intervals) {
       const auto [first, last] = view_.times_of(p, i);
       const std::uint64_t begin = earliest = std::max(since_first(first), earliest);
@@ -111,7 +117,8 @@ class archive_maker {
       leave_before(begin);
       add(location, archive::event_type::enter, begin, region);
       if (is_moment) end = begin;
-      // Inside what it was called in, whatever clocks say.
+      // Let the region end no later than its enclosing region. The region's times may say
+      // otherwise, because begins of handlers are moved if the clocks of the nodes disagree.
       if (!open.empty()) end = std::min(end, open.back().first);
       open.emplace_back(end, region);
     }
@@ -124,12 +131,12 @@ class archive_maker {
     if (!request) return;
     end_of_request noted{location, begin, end, location, false};
     if (i.kind == event_kind::handler_begin) {
-      noted.is_answered = i.is_finished;
+      noted.has_reply = i.is_finished;
       handlers_[request->first] = noted;
     } else {
       const auto ends_on = locations_.find({p.node, i.end_thread});
       if (ends_on != locations_.end()) noted.end_location = ends_on->second;
-      noted.is_answered = i.kind == event_kind::call_begin && i.is_finished;
+      noted.has_reply = i.kind == event_kind::call_begin && i.is_finished;
       calls_[request->first] = noted;
     }
   }
@@ -147,7 +154,7 @@ class archive_maker {
       if (at == handlers_.end()) continue;
       const end_of_request& handler = at->second;
       add_message(call.location, call.begin, handler.location, handler.begin);
-      if (!call.is_answered || !handler.is_answered) continue;
+      if (!call.has_reply || !handler.has_reply) continue;
       add_message(handler.location, std::min(handler.end, call.end), call.end_location, call.end);
     }
   }

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// What a timeline in OTF2 is handed over as to the module that writes it (libfarcall-otf2.so), so
-/// that OTF2's library is needed only there. See archive.hpp for what it means. Plain C: a module
-/// goes with programs of any standard library.
+/// C interface of the module that writes timelines as OTF2 archives (libfarcall-otf2.so). The
+/// module alone needs OTF2's library. archive.hpp explains the fields. The interface is plain C, so
+/// that the module works in programs with any C++ standard library.
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,7 +29,7 @@ struct farcall_archive_location {
 
 struct farcall_archive_region {
   const char* name;
-  uint32_t role; ///< 0 call, 1 handler, 2 wait, 3 copy, 4 range
+  uint32_t role; ///< role of the region: 0 call, 1 handler, 2 wait, 3 copy, 4 range
 };
 
 struct farcall_archive {
@@ -42,12 +42,16 @@ struct farcall_archive {
   uint64_t length_ns;
 };
 
-/// Writes FOLDER/NAME.otf2 and what belongs to it; nothing of that name may be there. Null, or why
-/// it failed: valid until the next call of the thread.
+/// Writes an archive: FOLDER/NAME.otf2 and the other files that belong to it. The file
+/// FOLDER/NAME.otf2 must not exist before. Returns null if the archive was written. Otherwise
+/// returns the reason of the failure, a text that is valid until the thread calls the function
+/// again.
 typedef const char* farcall_archive_writer(const struct farcall_archive* from, const char* folder,
                                            const char* name);
 
-/// Of type farcall_archive_writer; the number changes with these structures.
+/// Name by which a module exports its function of type farcall_archive_writer. The number in the
+/// name changes when the structures of this header change, so that a module for other structures is
+/// not found.
 #define FARCALL_ARCHIVE_WRITER farcall_write_archive_1
 #define FARCALL_ARCHIVE_WRITER_SYMBOL "farcall_write_archive_1"
 

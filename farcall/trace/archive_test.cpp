@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using type = archive::event_type;
 
-/// With ticks of a nanosecond that begin at 1000.
+/// Converts with ticks of one nanosecond that begin at 1000.
 archive archived(const timeline& t) {
   return archive_of(t, {1000, 1e9}, [](node_id node) { return "node " + std::to_string(node); });
 }
@@ -29,7 +29,7 @@ std::vector<std::tuple<std::uint64_t, type, std::string>> regions_in(const archi
   return all;
 }
 
-/// Time, and the other location.
+/// Returns the times of messages, and their other locations.
 std::vector<std::pair<std::uint64_t, std::uint32_t>> messages_in(const archive& a,
                                                                  std::size_t location, type which) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
@@ -57,7 +57,7 @@ TEST(archive, has_calls_and_handlers_with_messages_between_them) {
   EXPECT_EQ(a.length_ns, 2750U);
 }
 
-TEST(archive, draws_calls_under_way_together_as_moments) {
+TEST(archive, draws_overlapping_calls_as_points_in_time) {
   timeline t(100);
   batch host;
   host.node = 0;
@@ -82,7 +82,7 @@ TEST(archive, draws_calls_under_way_together_as_moments) {
                                             std::tuple(600, type::leave, "range")));
 }
 
-TEST(archive, puts_a_clock_right_that_would_have_effects_before_their_causes) {
+TEST(archive, corrects_clocks_that_place_effects_before_causes) {
   timeline t(100);
   batch host;
   host.node = 0;
@@ -98,7 +98,7 @@ TEST(archive, puts_a_clock_right_that_would_have_effects_before_their_causes) {
   target.node = 1;
   target.clocks = {{2000, 2000, 10}};
   target.events.lanes = {{1, 0, false, 1}};
-  // Its handler, which waits, begins before the call was sent.
+  // The handler, which waits, seems to begin before the call was sent.
   target.events.threads = {{0,
                             88,
                             "app",

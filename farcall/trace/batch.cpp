@@ -9,7 +9,8 @@ namespace {
 
 constexpr const char* what = "a batch of events";
 
-/// How many follow, each of which takes a byte at least: a count alone allocates nothing.
+/// Reads a count and that many rows. Each row takes at least one byte of the input. A wrong count
+/// therefore exceeds the input before it can allocate much memory.
 template <class Read>
 void read_each(byte_reader& r, const Read& read) {
   for (auto left = r.number<std::uint32_t>(); left != 0; --left)
@@ -22,7 +23,7 @@ void write_count(byte_writer& w, const Rows& rows) {
 }
 
 void write_short(byte_writer& w, const std::string& text) {
-  w.text(text.substr(0, byte_reader::longest_text));
+  w.text(text.substr(0, byte_reader::max_text));
 }
 
 void encode_thread(byte_writer& w, const thread_events& t) {

@@ -11,33 +11,35 @@
 
 namespace farcall::trace {
 
-/// A moment as two clocks show it, between which at most `round_trip` passed.
+/// Readings of two clocks at about the same time, when a process asks the host for its clock. The
+/// times of the two readings differ by `round_trip` at most.
 struct clock_sample {
-  std::uint64_t own = 0;        ///< ticks of the process that has asked, halfway
+  std::uint64_t own = 0;        ///< ticks of the requesting process, midway through the exchange
   std::uint64_t hosts = 0;      ///< ticks of the host
-  std::uint64_t round_trip = 0; ///< in ticks of the process
+  std::uint64_t round_trip = 0; ///< duration of the exchange, in ticks of the process
 };
 
-/// What requests for `key` and `handle` run in a process.
+/// Name of the function that a process runs for requests with `key` and `handle`.
 struct function_name {
   std::uint32_t key = 0;
   std::uint32_t handle = 0;
   std::string name;
 };
 
-/// What a process sends of its events to who makes the timeline.
+/// Events that a process sends to the process that makes the timeline.
 struct batch {
   node_id node = no_node;
   std::int64_t process = 0;
   tick_source source = tick_source::steady_clock;
-  double ticks_per_second = 0; ///< 0: not known yet
+  double ticks_per_second = 0; ///< 0 if not known yet
   std::vector<clock_sample> clocks;
-  std::vector<function_name> functions; ///< that are new
+  std::vector<function_name> functions; ///< new ones only
   recorded events;
 };
 
 [[nodiscard]] std::vector<std::byte> encode(const batch& b);
-/// Throws malformed_message. Kinds of events are checked; what they refer to is not.
+/// Reads a batch, whose bytes are untrusted. Checks the kinds of the events. Does not check the
+/// numbers by which events refer to lanes and names. Throws malformed_message.
 [[nodiscard]] batch decode_batch(std::span<const std::byte> bytes);
 
 } // namespace farcall::trace

@@ -75,7 +75,7 @@ TEST(batch, is_refused_with_events_of_no_known_kind) {
 
 TEST(batch, takes_no_memory_for_a_count_alone) {
   std::vector<std::byte> bytes = encode(some_batch());
-  // How many clocks follow: behind node, process, source and rate.
+  // Count of clocks: after node, process, source and rate.
   const std::uint32_t many = UINT32_MAX;
   std::memcpy(bytes.data() + 4 + 8 + 1 + 8, &many, sizeof many);
   EXPECT_THROW((void)decode_batch(bytes), malformed_message);

@@ -13,10 +13,12 @@
 namespace farcall::trace {
 namespace {
 
-/// What arrows begin and end at has to have a length: a moment is drawn as that long.
+/// Length with which an event without a length is drawn. Viewers attach the ends of arrows only to
+/// slices with some length.
 constexpr std::int64_t moment_ns = 100;
 
-/// Microseconds with three digits behind the point, in any locale.
+/// Returns a time in microseconds with three decimals, in a form that does not depend on the
+/// locale.
 std::string microseconds(std::int64_t ns) {
   const std::int64_t size = ns < 0 ? -ns : ns;
   std::array<char, 40> text{};
@@ -25,7 +27,7 @@ std::string microseconds(std::int64_t ns) {
   return text.data();
 }
 
-/// Rows of the array of events.
+/// Writes the rows of the JSON array of events.
 class rows {
  public:
   explicit rows(std::FILE* to) : to_(to) {}
@@ -74,7 +76,9 @@ class writer {
     }
   }
 
-  /// A moment's end: readers leave out what lies beside the beginning or end of something else.
+  /// Returns the end of the slice that represents an event without a length at time `begin`. The
+  /// slice ends, at the latest, at the next begin or end of another slice of the thread, because
+  /// viewers drop slices that cross.
   [[nodiscard]] std::int64_t end_of_moment(const process_part& p, std::uint32_t thread,
                                            std::int64_t begin) const {
     const auto all = bounds_.find({p.node, thread});
@@ -150,7 +154,7 @@ class writer {
     rows_.add(row + "}");
   }
 
-  /// On a track of its own.
+  /// Adds an interval on a separate track of the viewer, because the interval overlaps others.
   void add_beside(const process_part& p, std::uint32_t thread, const std::string& name,
                   const char* category, std::int64_t begin, std::int64_t end) {
     const std::string id = std::to_string(p.node) + "-" + std::to_string(++beside_);
@@ -192,7 +196,7 @@ class writer {
     return made;
   }
 
-  /// How far the clocks of nodes may be off.
+  /// Writes the error bounds of the nodes' clocks.
   void write_clocks() {
     std::fputs("\"clocks\": [", to_);
     const char* between = "";
@@ -214,7 +218,7 @@ class writer {
   const timeline_view view_;
   host_clock clock_;
   const std::function<std::string(node_id)>& name_of_node_;
-  /// By node and thread: when something begins or ends there, sorted.
+  /// Sorted times at which intervals begin or end, for each node and thread.
   std::map<std::pair<node_id, std::uint32_t>, std::vector<std::int64_t>> bounds_;
   std::uint64_t beside_ = 0;
 };

@@ -9,9 +9,10 @@
 
 namespace farcall::trace {
 
-/// Writes the timeline in the trace event format that chrome://tracing, Perfetto and Speedscope
-/// read: a process for each node, a track for each thread, arrows from calls to handlers and back.
-/// `name_of_node` gives what is shown for a node. False, with errno, when it cannot be written.
+/// Writes the timeline in the trace event format, which chrome://tracing, Perfetto and Speedscope
+/// read. Each node is a process, each thread a track, and arrows lead from calls to handlers and
+/// back. `name_of_node` returns the name to show for a node. Returns false, with errno, if writing
+/// fails.
 [[nodiscard]] bool write_chrome_trace(std::FILE* to, const timeline& from, const host_clock& clock,
                                       const std::function<std::string(node_id)>& name_of_node);
 

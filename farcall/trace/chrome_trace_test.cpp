@@ -15,7 +15,7 @@ struct free_text {
   void operator()(char* at) const { std::free(at); }
 };
 
-/// With ticks of a nanosecond that begin at 1000.
+/// Writes with ticks of one nanosecond that begin at 1000.
 std::string written(const timeline& t) {
   char* text = nullptr;
   std::size_t bytes = 0;
@@ -63,7 +63,7 @@ TEST(chrome_trace, draws_no_arrow_whose_other_end_is_unknown) {
   EXPECT_FALSE(has(text, R"("ph": "s")"));
 }
 
-TEST(chrome_trace, draws_what_is_sent_in_quick_succession_side_by_side) {
+TEST(chrome_trace, draws_overlapping_sends_side_by_side) {
   timeline t(100);
   batch host;
   host.node = 0;
@@ -95,7 +95,7 @@ TEST(chrome_trace, writes_text_of_any_bytes_as_json) {
                            make(1600, event_kind::range_end, 0, 0, 0, 0)}}};
   t.add(host);
   const std::string text = written(t);
-  // A character is kept; controls, a byte that is none, and half of a pair are replaced.
+  // Valid characters are kept; control characters, invalid bytes and lone surrogates are replaced.
   const std::string bad = "\xef\xbf\xbd";
   EXPECT_TRUE(has(text, "\"a" + bad + bad + "\xc3\xa4" + bad + bad + "z\"")) << text;
   EXPECT_TRUE(has(text, "thread" + bad + "1 (7)"));

@@ -6,11 +6,12 @@
 namespace farcall::trace {
 namespace {
 
-/// What took so many times longer than the shortest round trip says less than that one and the
-/// clocks' rates do.
-constexpr std::uint64_t most_times_longer = 8;
+/// Largest ratio of a sample's round trip to the shortest one. A sample with a longer round trip is
+/// dropped, because interpolation between better samples is more exact.
+constexpr std::uint64_t max_times_longer = 8;
 
-/// Signed, so that clocks that began at other times do not wrap.
+/// Returns a - b as a signed number, because `a` may be less than `b`, for instance if they are
+/// from clocks with different origins.
 double difference(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<double>(static_cast<std::int64_t>(a - b));
 }
@@ -27,7 +28,8 @@ void clock_alignment::add(const std::vector<clock_sample>& together) {
   const clock_sample& best =
       *std::min_element(together.begin(), together.end(),
                         [](const auto& a, const auto& b) { return a.round_trip < b.round_trip; });
-  // Clocks do not run backwards; who says so is not believed.
+  // Drop a sample that is not later than the last one, because such a sample is wrong: clocks do
+  // not run backwards.
   if (!all_.empty() && best.own <= all_.back().own) return;
   samples_.reserve(all_.size() + 1);
   all_.push_back(best);
@@ -45,7 +47,7 @@ void clock_alignment::use_good_ones() const noexcept {
   error_ = 0;
   is_same_ = true;
   for (const clock_sample& s : all_) {
-    if (s.round_trip / most_times_longer > shortest) continue;
+    if (s.round_trip / max_times_longer > shortest) continue;
     samples_.push_back(s);
     const double uncertain = static_cast<double>(s.round_trip) / 2;
     error_ = std::max(error_, uncertain);
@@ -72,7 +74,7 @@ double clock_alignment::rate() const noexcept {
 double clock_alignment::in_host_ticks(std::uint64_t own, std::uint64_t origin) const noexcept {
   use_good_ones();
   if (is_same_ || samples_.empty()) return difference(own, origin);
-  // The sample at or before it, and the one behind.
+  // Find the last sample at or before `own`, and the sample after it.
   const auto after = std::upper_bound(samples_.begin(), samples_.end(), own,
                                       [](std::uint64_t at, const auto& s) { return at < s.own; });
   const clock_sample& base = after == samples_.begin() ? samples_.front() : *(after - 1);

@@ -7,38 +7,45 @@
 
 namespace farcall::trace {
 
-/// Moments of one process in ticks of the host, by samples of both clocks that were taken at
-/// several times: between two of them both clocks are taken to run evenly. The estimate from the
-/// exchange with the shortest round trip is Cristian's, and NTP's.
+/// Converts ticks of one process to ticks of the host. Uses samples of both clocks that were taken
+/// at several times, and assumes that both clocks run at constant rates between two samples. If
+/// several samples were taken at about the same time, only the one with the shortest round trip is
+/// used, as in Cristian's algorithm and in NTP.
 class clock_alignment {
  public:
-  /// Of what was asked together, the one that took the shortest counts, unless it took much longer
-  /// than those of other times.
+  /// Adds a group of samples that were taken at about the same time. Keeps only the sample with the
+  /// shortest round trip. This sample is not used if its round trip is much longer than the
+  /// shortest round trip of all groups.
   void add(const std::vector<clock_sample>& together);
 
-  /// False: what the process shows as a moment says nothing.
+  /// False if there are no samples, so that times of the process cannot be converted.
   [[nodiscard]] bool is_known() const noexcept { return !all_.empty(); }
-  /// Ticks of the host since its `origin`.
+  /// Returns the time `own` in ticks of the host since `origin`.
   [[nodiscard]] double in_host_ticks(std::uint64_t own, std::uint64_t origin) const noexcept;
-  /// How far off that can be where a sample is near, in ticks: half of the longest of the round
-  /// trips that count.
+  /// Returns the error bound of converted times near a sample, in ticks. This is half of the
+  /// longest round trip that is used.
   [[nodiscard]] double error() const noexcept;
-  /// Host ticks for each of the process's, for as long as there is one sample only.
+  /// Sets the number of host ticks per tick of the process. This number is used if there are fewer
+  /// than two samples, from which the rate could be computed.
   void expect_rate(double rate) noexcept { expected_rate_ = rate; }
-  /// The same, over all samples.
+  /// Returns by how many ticks the host's clock advances per tick of the process's clock. Computes
+  /// this rate from the first and the last sample.
   [[nodiscard]] double rate() const noexcept;
-  /// Both read the same clock, as far as the samples can tell: then their ticks are taken as they
-  /// are.
+  /// True if the process and the host may read the same clock, as processes on one machine do: the
+  /// samples do not contradict it. Ticks are not converted in this case.
   [[nodiscard]] bool is_same_clock() const noexcept;
 
  private:
-  /// Once for all that has been added: nodes may add any number, one by one.
+  /// Selects the samples to use, if samples were added since the last selection. add() does not
+  /// call this function, because a node may add any number of samples one by one, and each
+  /// selection looks at all samples.
   void use_good_ones() const noexcept;
 
-  std::vector<clock_sample> all_; ///< the best of those that were taken together, by time
+  std::vector<clock_sample> all_; ///< best sample of each group, sorted by time
   double expected_rate_ = 1;
   mutable bool is_settled_ = true;
-  mutable std::vector<clock_sample> samples_; ///< of all, what is used; has room for them
+  mutable std::vector<clock_sample> samples_; ///< samples that are used; has capacity for all
+                                              ///< samples
   mutable double error_ = 0;
   mutable bool is_same_ = true;
 };

@@ -7,7 +7,7 @@ namespace {
 
 TEST(clock_alignment, takes_clocks_that_agree_as_one) {
   clock_alignment a;
-  // Apart by less than the exchange can tell.
+  // The difference is less than the error bound.
   a.add({{1000, 1003, 10}});
   a.add({{2000, 1996, 10}});
   EXPECT_TRUE(a.is_same_clock());
@@ -24,26 +24,26 @@ TEST(clock_alignment, counts_the_exchange_with_the_shortest_round_trip) {
 
 TEST(clock_alignment, follows_a_clock_that_drifts) {
   clock_alignment a;
-  // The host's runs twice as fast, then three times.
+  // The host's clock first runs twice as fast, then three times.
   a.add({{1000, 1'000'000, 2}});
   a.add({{2000, 1'002'000, 2}});
   a.add({{3000, 1'005'000, 2}});
   EXPECT_DOUBLE_EQ(a.in_host_ticks(1500, 1'000'000), 1000.0);
   EXPECT_DOUBLE_EQ(a.in_host_ticks(2500, 1'000'000), 3500.0);
-  // Outside: as over all.
+  // Outside the samples the average rate is used.
   EXPECT_DOUBLE_EQ(a.rate(), 2.5);
   EXPECT_DOUBLE_EQ(a.in_host_ticks(3100, 1'000'000), 5250.0);
   EXPECT_DOUBLE_EQ(a.in_host_ticks(900, 1'000'000), -250.0);
 }
 
-TEST(clock_alignment, leaves_out_what_took_much_longer_than_at_other_times) {
+TEST(clock_alignment, drops_samples_with_long_round_trips) {
   clock_alignment a;
   a.add({{1000, 1'000'000, 100}});
-  a.add({{2000, 1'009'000, 5000}}); // says nothing
+  a.add({{2000, 1'009'000, 5000}}); // too long to be used
   a.add({{3000, 1'004'000, 120}});
   EXPECT_DOUBLE_EQ(a.in_host_ticks(2000, 1'000'000), 2000.0);
   EXPECT_DOUBLE_EQ(a.error(), 60.0);
-  // A shorter one shows that these two did, too.
+  // A shorter round trip now makes the two others too long as well.
   a.expect_rate(2.0);
   a.add({{4000, 1'006'000, 10}});
   EXPECT_DOUBLE_EQ(a.error(), 5.0);

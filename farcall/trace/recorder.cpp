@@ -21,7 +21,8 @@ std::uint64_t next_serial() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// With their pages: to be given one while events are recorded takes longer than hundreds of these.
+/// Allocates memory for events and touches its pages. Otherwise a page fault during recording would
+/// take longer than recording hundreds of events.
 event* make_events(std::size_t size) {
   constexpr std::size_t huge_page = std::size_t{2} << 20;
   const std::size_t bytes = size * sizeof(event);
@@ -51,13 +52,13 @@ event_ring::event_ring(std::size_t size, std::uint32_t thread)
 }
 
 bool event_ring::take(thread_events& to, std::size_t most) {
-  // Before all else: what the thread did until it ended is seen below, what it missed too.
-  // Acquire; partner: the release store in end().
+  // Load has_ended_ before the other fields. Acquire, paired with the release store in end(). If
+  // this load reads true, all events and misses of the thread are visible below.
   const bool has_ended = has_ended_.load(std::memory_order_acquire);
   to.thread = thread_;
   to.process_thread = process_thread_;
   to.name = name_;
-  // Acquire; partner: the release store in add().
+  // Acquire, paired with the release store in add(), so that the events below `head` are visible.
   const std::uint64_t head = head_.load(std::memory_order_acquire);
   const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
   const std::uint64_t end = tail + std::min<std::uint64_t>(head - tail, most);
@@ -65,15 +66,17 @@ bool event_ring::take(thread_events& to, std::size_t most) {
   for (std::uint64_t at = tail; at != end; ++at)
     to.events.push_back(events_[at & (size_ - 1)]);
   to.missed = missed_.load(std::memory_order_relaxed);
-  // Release; partner: the acquire load in add().
+  // Release, paired with the acquire load in add(), which then overwrites the places of these
+  // events.
   tail_.store(end, std::memory_order_release);
   return has_ended && end == head;
 }
 
 // ---- recorder -----------------------------------------------------------------------------------
 
-/// The rings that a thread has of all recorders; null for one that leaves it out. Pointers to
-/// recorders stay valid.
+/// The calling thread's rings, one for each recorder that has recorded events of the thread. A null
+/// ring means that the recorder drops the thread's events. Pointers to recorders stay valid,
+/// because recorders are never destroyed.
 struct recorder::rings_of_thread {
   struct held {
     const recorder* of;
@@ -112,12 +115,12 @@ struct recorder::made_ones {
   std::mutex mutex;
   std::vector<std::unique_ptr<recorder>> all;
 
-  /// Never destroyed, as they are not.
+  /// Returns the list of recorders, which is never destroyed, like the recorders.
   static made_ones& get() {
     static auto* const made = new made_ones;
     return *made;
   }
-  /// With the lock.
+  /// Called with the lock.
   void choose_current() const noexcept {
     const auto last =
         std::find_if(all.rbegin(), all.rend(), [](const auto& r) { return r->is_on(); });
@@ -152,7 +155,8 @@ void recorder::clear() noexcept {
 }
 
 void recorder::after_fork_in_child() noexcept {
-  // There is one thread, and nobody takes anything. All recorders are told so.
+  // Stop recording in the child of a fork, because no thread of the child takes events. This
+  // function is called for each recorder, while the child has only one thread.
   is_on_.store(false, std::memory_order_relaxed);
   current_.store(nullptr, std::memory_order_relaxed);
   trace_range::is_traced.store(false, std::memory_order_relaxed);
@@ -168,13 +172,14 @@ void recorder::leave_thread_out() {
 void recorder::name_thread(std::string name) noexcept {
   event_ring* const ring = cached_.serial == serial_ ? cached_.ring : ring_of_thread();
   if (ring == nullptr) return;
-  // take() reads it.
+  // take() reads the name.
   const std::lock_guard guard(mutex_);
   ring->name(std::move(name));
 }
 
 event_ring* recorder::ring_of_thread() noexcept {
-  // Other thread-local objects may be destroyed later, and call.
+  // Record nothing if this thread's rings have been destroyed. At the end of a thread, thread-local
+  // objects that are destroyed later than the rings may still record events.
   if (!is_on() || rings_of_thread::have_ended) return nullptr;
   rings_of_thread& mine = rings_of_thread::mine();
   const auto at = std::find_if(mine.all.begin(), mine.all.end(),
@@ -183,7 +188,8 @@ event_ring* recorder::ring_of_thread() noexcept {
     cached_ = {serial_, at->ring.get()};
     return cached_.ring;
   }
-  // Rings of jobs that have ended; a cached one may be among these.
+  // Drop the rings of recorders that are off, because the jobs of these recorders have ended. Clear
+  // cached_ before, because it may point to one of these rings.
   cached_ = {};
   std::erase_if(mine.all, [](const auto& h) { return !h.of->is_on(); });
   try {
@@ -220,14 +226,15 @@ void recorder::name_lane(std::uint32_t number, std::uint32_t peers_number) noexc
   try {
     changed_lanes_.push_back(number);
   } catch (const std::bad_alloc&) {
-    // Its calls are shown without arrows.
+    // Ignore the error. The timeline then shows calls on this lane without arrows to their
+    // handlers.
   }
 }
 
 std::uint32_t recorder::number_of_range(std::string_view name) {
   const std::lock_guard guard(mutex_);
   if (const auto known = ranges_.find(name); known != ranges_.end()) return known->second;
-  if (ranges_.size() == most_ranges) return 0;
+  if (ranges_.size() == max_ranges) return 0;
   const auto number = static_cast<std::uint32_t>(ranges_.size());
   new_ranges_.emplace_back(name);
   ranges_.emplace(name, number);

@@ -22,41 +22,46 @@ namespace farcall::trace {
 
 class event_ring;
 
-/// One end of a lane, as events name it.
+/// An end of a lane. Events refer to it by its number.
 struct lane_description {
-  std::uint32_t number = 0; ///< in its process; from 1
+  std::uint32_t number = 0; ///< number of the lane end, unique in its process; starts at 1
   node_id peer = no_node;
   bool is_caller = false;
-  std::uint32_t peers_number = 0; ///< of a server's: its caller's number for the lane; 0: unknown
+  std::uint32_t peers_number = 0; ///< at the server's end: the caller's number for the lane; 0 if
+                                  ///< unknown
 };
 
 /// Events of a thread, in the order in which they were recorded.
 struct thread_events {
-  std::uint32_t thread = 0;        ///< counted in its process
-  std::int64_t process_thread = 0; ///< as the system numbers it
+  std::uint32_t thread = 0;        ///< numbered in its process
+  std::int64_t process_thread = 0; ///< the system's number
   std::string name;
-  std::uint64_t missed = 0; ///< that found no space, up to now
+  std::uint64_t missed = 0; ///< number of events that were dropped so far because the ring was full
   std::vector<event> events;
 };
 
-/// What was recorded since the last time.
+/// Events that were recorded, and descriptions that were added, since the last call of
+/// recorder::take().
 struct recorded {
   std::vector<thread_events> threads;
-  std::vector<lane_description> lanes; ///< that are new, or are known better
-  std::uint32_t first_range = 0;       ///< number of the first of `ranges`
-  std::vector<std::string> ranges;     ///< names that are new
+  std::vector<lane_description> lanes; ///< new or updated ones
+  std::uint32_t first_range = 0;       ///< number of the first name that `ranges` contains
+  std::vector<std::string> ranges;     ///< new names
 };
 
-/// Records events of one job in one process, each thread in a ring of its own that another thread
-/// empties. Never destroyed, so that a thread may always record: what it then records is dropped.
-/// The idea of rings per thread that are emptied meanwhile is ftrace's.
+/// Records events of one job in one process. Each thread records in its own ring, which another
+/// thread empties. A recorder is never destroyed, so that threads can use it at any time. After
+/// stop(), events are dropped. The idea of per-thread rings that are emptied concurrently is from
+/// ftrace.
 class recorder final : private fork_observer {
  public:
   static constexpr std::size_t events_of_thread = std::size_t{1} << 17;
 
-  /// Throws std::bad_alloc. `events` of a thread that are not taken yet, at most; a power of two.
+  /// Makes a recorder that holds at most `events` events of each thread until they are taken.
+  /// `events` is a power of two. Throws std::bad_alloc.
   [[nodiscard]] static recorder& make(std::size_t events = events_of_thread);
-  /// The last one made that is not stopped, for ranges of the user's; null: none.
+  /// Returns the newest recorder that was not stopped, or null if there is none. This recorder
+  /// records the user's ranges.
   [[nodiscard]] static recorder* current() noexcept {
     return current_.load(std::memory_order_acquire);
   }
@@ -65,19 +70,20 @@ class recorder final : private fork_observer {
   recorder& operator=(const recorder&) = delete;
 
   [[nodiscard]] bool is_on() const noexcept { return is_on_.load(std::memory_order_relaxed); }
-  /// Nothing is recorded from now on.
+  /// Stops recording.
   void stop() noexcept;
-  /// After stop(), once nobody takes anything any more: gives the memory of rings back.
+  /// Frees the rings. Called after stop(), once no thread takes events any more.
   void clear() noexcept;
-  /// What the calling thread does is not recorded.
+  /// Makes this recorder drop all further events of the calling thread.
   void leave_thread_out();
-  /// What the calling thread is, for people, in place of the name that it has.
+  /// Sets the name of the calling thread in timelines. The default is "main thread" for the main
+  /// thread, and the system's name for other threads.
   void name_thread(std::string name) noexcept;
 
   [[nodiscard]] std::uint64_t now() const noexcept { return ticks(source_); }
   [[nodiscard]] tick_source source() const noexcept { return source_; }
 
-  /// By the thread that does it. Does not block, but for a thread's first event.
+  /// Records an event of the calling thread. Does not block, except at the thread's first event.
   void record(event_kind kind, std::uint32_t lane, std::uint64_t position, std::uint32_t slot,
               std::uint32_t key, std::uint32_t handle) noexcept {
     record_at(now(), kind, lane, position, slot, key, handle);
@@ -85,24 +91,27 @@ class recorder final : private fork_observer {
   void record_at(std::uint64_t when, event_kind kind, std::uint32_t lane, std::uint64_t position,
                  std::uint32_t slot, std::uint32_t key, std::uint32_t handle) noexcept;
 
-  /// A number for an end of a lane; 0 when there is no memory for it.
+  /// Registers an end of a lane, so that events can refer to it. Returns the number of the lane
+  /// end; 0 if memory or numbers have run out.
   [[nodiscard]] std::uint32_t add_lane(node_id peer, bool is_caller) noexcept;
-  /// The caller's number for a lane that is served here.
+  /// Notes that the caller of lane `number`, which this process serves, uses `peers_number` for the
+  /// same lane. With these numbers, events of both ends of the lane can be matched.
   void name_lane(std::uint32_t number, std::uint32_t peers_number) noexcept;
-  /// The number of a range's name, the same for the same text; where there are too many, the first.
+  /// Returns the number that stands for the name of a range in events. Equal names have the same
+  /// number. If there are max_ranges other names already, returns the number of the first name.
   /// Throws std::bad_alloc.
   [[nodiscard]] std::uint32_t number_of_range(std::string_view name);
-  static constexpr std::size_t most_ranges = 4096;
+  static constexpr std::size_t max_ranges = 4096;
 
-  /// A thread has recorded so much that it should be taken soon.
+  /// True if the ring of some thread is so full that its events should be taken soon.
   [[nodiscard]] bool is_filling();
-  /// Takes what has been recorded, `most` events of a thread at most. Throws std::bad_alloc.
+  /// Takes the recorded events, at most `most` of each thread. Throws std::bad_alloc.
   [[nodiscard]] recorded take(std::size_t most);
 
  private:
   explicit recorder(std::size_t events);
   void after_fork_in_child() noexcept override;
-  /// Null where the thread records nothing.
+  /// Returns the ring of the calling thread; null if the thread records no events.
   [[nodiscard]] event_ring* ring_of_thread() noexcept;
 
   struct cached_ring {
@@ -112,7 +121,9 @@ class recorder final : private fork_observer {
   struct rings_of_thread;
   struct made_ones;
 
-  // One for all parts of a program, whatever they hide.
+  // The calling thread's ring of the recorder that the thread used last (cached_), and the newest
+  // recorder that is on (current_). All modules of a program share these variables, even with
+  // hidden visibility.
   static constinit thread_local cached_ring cached_;
   static constinit std::atomic<recorder*> current_;
 
@@ -120,7 +131,7 @@ class recorder final : private fork_observer {
   const std::size_t events_;
   const tick_source source_;
   std::atomic<bool> is_on_{true};
-  std::mutex mutex_; ///< of all below
+  std::mutex mutex_; ///< guards all members below
   std::uint32_t threads_ = 0;
   std::vector<std::shared_ptr<event_ring>> rings_;
   std::vector<lane_description> lanes_;
@@ -129,16 +140,17 @@ class recorder final : private fork_observer {
   std::vector<std::string> new_ranges_;
 };
 
-/// One thread records, another takes.
+/// Ring of events. One thread records events, and another thread takes them.
 class event_ring {
  public:
   event_ring(std::size_t size, std::uint32_t thread);
 
   void add(const event& e) noexcept {
-    // Relaxed: this thread's own.
+    // Relaxed, because only this thread writes head_.
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
     if (head - seen_tail_ >= size_) [[unlikely]] {
-      // Acquire; partner: the release store in take().
+      // Acquire, paired with the release store in take(), so that the events there were read before
+      // this thread overwrites them.
       seen_tail_ = tail_.load(std::memory_order_acquire);
       if (head - seen_tail_ >= size_) {
         missed_.store(missed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -146,22 +158,24 @@ class event_ring {
       }
     }
     events_[head & (size_ - 1)] = e;
-    // A message that is sent next must not wait for a line of events.
+    // Prefetch the cache line of a later event, so that this thread does not wait for the line when
+    // it records that event.
     ring_detail::prefetch_for_write(
         reinterpret_cast<const std::byte*>(&events_[(head + events_ahead) & (size_ - 1)]));
-    // Release; partner: the acquire load in take().
+    // Release, paired with the acquire load in take(), so that the event is visible there.
     head_.store(head + 1, std::memory_order_release);
   }
 
-  /// By the thread that takes, one at a time. Whether its thread had ended before, and everything
-  /// is taken.
+  /// Takes up to `most` events from the ring. Returns true if the ring is no longer needed, because
+  /// the recording thread had ended before the call, and all its events have been taken. One thread
+  /// at a time may call take().
   [[nodiscard]] bool take(thread_events& to, std::size_t most);
   [[nodiscard]] bool is_filling() const noexcept {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     return head_.load(std::memory_order_relaxed) - tail >= size_ / 2;
   }
   void name(std::string thread) noexcept { name_ = std::move(thread); }
-  /// Its thread has ended.
+  /// Notes that the recording thread ends.
   void end() noexcept { has_ended_.store(true, std::memory_order_release); }
 
  private:
@@ -194,8 +208,8 @@ inline void recorder::record_at(std::uint64_t when, event_kind kind, std::uint32
   ring->add({when, position, kind_and_lane, slot, key, handle});
 }
 
-/// A span of the calling thread's, which ends with this object. Costs a comparison where `by` is
-/// null.
+/// Records a span of time on the calling thread, from construction to destruction. If `by` is null,
+/// costs only a comparison.
 class span {
  public:
   span(recorder* by, event_kind begin, std::uint32_t lane = 0, std::uint64_t position = 0) noexcept
@@ -218,7 +232,8 @@ class span {
   std::uint64_t position_;
 };
 
-/// The same, recorded only if begin() is called, which may be late.
+/// Records a span like `span`, but only if begin() is called. The recorded span starts at the
+/// construction of the object all the same.
 class late_span {
  public:
   late_span(recorder* by, event_kind begin) noexcept

@@ -24,7 +24,7 @@ std::size_t count(const recorded& r) {
   return n;
 }
 
-/// One that records nothing afterwards.
+/// A recorder that is stopped at the end of its test.
 class recorder_of_test {
  public:
   explicit recorder_of_test(std::size_t events = 1024) : made_(recorder::make(events)) {}
@@ -60,7 +60,7 @@ TEST(trace_recorder, keeps_events_of_a_thread_in_their_order) {
   EXPECT_EQ(count(r->take(all)), 0U);
 }
 
-TEST(trace_recorder, counts_what_finds_no_space_and_goes_on_behind_it) {
+TEST(trace_recorder, counts_events_without_space_and_continues) {
   recorder_of_test r(4);
   for (int i = 0; i < 7; ++i)
     r->record(event_kind::post, 1, static_cast<std::uint64_t>(i), 0, 0, 0);
@@ -105,7 +105,7 @@ TEST(trace_recorder, loses_nothing_while_threads_record_and_one_takes) {
   }
 }
 
-TEST(trace_recorder, keeps_what_ended_threads_have_recorded_and_forgets_them_then) {
+TEST(trace_recorder, keeps_events_of_ended_threads_until_taken) {
   recorder_of_test r;
   std::thread([&] { r->record(event_kind::post, 1, 0, 0, 0, 0); }).join();
   recorded taken = r->take(all);
@@ -115,7 +115,7 @@ TEST(trace_recorder, keeps_what_ended_threads_have_recorded_and_forgets_them_the
   EXPECT_TRUE(r->take(all).threads.empty());
 }
 
-TEST(trace_recorder, calls_threads_by_what_they_are) {
+TEST(trace_recorder, names_threads_by_their_role) {
   recorder_of_test r;
   r->record(event_kind::post, 1, 0, 0, 0, 0);
   EXPECT_EQ(r->take(all).threads.at(0).name, "main thread");
@@ -123,7 +123,7 @@ TEST(trace_recorder, calls_threads_by_what_they_are) {
   EXPECT_EQ(r->take(all).threads.at(0).name, "worker 7");
 }
 
-TEST(trace_recorder, records_nothing_of_threads_that_are_left_out_nor_after_stop) {
+TEST(trace_recorder, ignores_excluded_threads_and_events_after_stop) {
   recorder_of_test r;
   std::thread([&] {
     r->leave_thread_out();
@@ -151,13 +151,13 @@ TEST(trace_recorder, keeps_two_recorders_apart_on_one_thread) {
   }
 }
 
-TEST(trace_recorder, names_lanes_once_and_again_when_more_is_known) {
+TEST(trace_recorder, sends_lanes_again_when_updated) {
   recorder_of_test r;
   EXPECT_EQ(r->add_lane(4, true), 1U);
   EXPECT_EQ(r->add_lane(5, false), 2U);
   EXPECT_EQ(r->take(all).lanes.size(), 2U);
   r->name_lane(2, 77);
-  r->name_lane(3, 1); // there is none
+  r->name_lane(3, 1); // no such lane
   r->name_lane(0, 1);
   const recorded taken = r->take(all);
   ASSERT_EQ(taken.lanes.size(), 1U);
@@ -166,7 +166,7 @@ TEST(trace_recorder, names_lanes_once_and_again_when_more_is_known) {
   EXPECT_EQ(taken.lanes[0].peers_number, 77U);
 }
 
-TEST(trace_recorder, shows_a_span_and_a_late_one_with_the_time_it_began) {
+TEST(trace_recorder, late_spans_start_at_their_construction) {
   recorder_of_test r;
   {
     late_span never(&*r, event_kind::wait_begin);
@@ -200,7 +200,7 @@ TEST(trace_range, is_recorded_by_its_name) {
   EXPECT_NE(events[0].key, events[2].key);
 }
 
-TEST(trace_range, is_recorded_by_the_recorder_before_once_the_last_one_has_stopped) {
+TEST(trace_range, goes_to_an_older_recorder_after_the_newest_stops) {
   recorder_of_test first;
   {
     recorder_of_test second;
@@ -213,7 +213,7 @@ TEST(trace_range, is_recorded_by_the_recorder_before_once_the_last_one_has_stopp
   EXPECT_EQ(count(first->take(all)), 2U);
 }
 
-TEST(trace_range, may_be_made_by_what_a_thread_destroys_last) {
+TEST(trace_range, may_be_made_by_thread_local_destructors) {
   struct last {
     bool is_used = false;
     last() = default;
@@ -234,7 +234,7 @@ TEST(trace_range, may_be_made_by_what_a_thread_destroys_last) {
   EXPECT_EQ(count(traced->take(all)), 80U);
 }
 
-TEST(trace_recorder, leaves_no_rings_of_earlier_ones_to_a_thread) {
+TEST(trace_recorder, frees_a_threads_rings_of_earlier_recorders) {
   constexpr std::size_t events = 1 << 16;
   const auto resident = [] {
     std::ifstream file("/proc/self/statm");
@@ -246,7 +246,7 @@ TEST(trace_recorder, leaves_no_rings_of_earlier_ones_to_a_thread) {
   const auto record = [] {
     recorder_of_test(events)->record(event_kind::range_begin, 0, 0, 0, 0, 0);
   };
-  // AddressSanitizer keeps what was freed, up to 256 MiB.
+  // AddressSanitizer keeps freed memory, up to 256 MiB.
   constexpr int jobs = 300;
   constexpr std::size_t kept = 200 * events * sizeof(event);
   record();
@@ -256,7 +256,7 @@ TEST(trace_recorder, leaves_no_rings_of_earlier_ones_to_a_thread) {
   EXPECT_LT(resident(), before + kept);
 }
 
-TEST(trace_range, is_nothing_while_nobody_records) {
+TEST(trace_range, does_nothing_without_a_recorder) {
   recorder_of_test r;
   r->stop();
   const trace_range range("unseen");

@@ -13,7 +13,7 @@ bool counts_evenly() noexcept {
   unsigned b = 0;
   unsigned c = 0;
   unsigned d = 0;
-  // The counter neither stops nor changes its rate.
+  // Test for an invariant TSC: the counter neither stops nor changes its rate.
   constexpr unsigned is_invariant = 1U << 8;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & is_invariant) != 0;
 #elif defined(__aarch64__)

@@ -4,22 +4,22 @@
 
 #include <cstdint>
 
-/// The clock of events: what the processor counts by itself, where it can be read in a few
-/// nanoseconds and counts alike on all cores; else the steady clock.
+/// The clock of events. This clock is the processor's counter if the counter can be read in a few
+/// nanoseconds and is the same on all cores. Otherwise it is the steady clock.
 namespace farcall::trace {
 
 enum class tick_source : std::uint8_t {
   steady_clock,      ///< nanoseconds
-  processor_counter, ///< the time stamp counter, or what corresponds to it
+  processor_counter, ///< the time stamp counter, or the equivalent of other processors
 };
 
-/// Constant in a process.
+/// Returns the source of the ticks, which is constant in a process.
 [[nodiscard]] tick_source find_tick_source() noexcept;
 
 [[nodiscard]] inline std::uint64_t processor_ticks() noexcept {
 #if defined(__x86_64__)
-  // It may be read before loads that stand before it, which rdtscp would wait for, for twice as
-  // long.
+  // Do not use the instruction rdtscp, which takes twice as long. With rdtsc, the processor may
+  // read the counter before it has executed earlier loads.
   return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
   std::uint64_t ticks = 0;

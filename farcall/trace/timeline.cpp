@@ -33,11 +33,12 @@ event_kind beginning_of(event_kind end) noexcept {
 
 bool by_time(const event& a, const event& b) noexcept { return a.ticks < b.ticks; }
 
-/// Calls of a process, which may end on other threads than they have begun on: by lane and slot.
+/// Calls of a process that have begun and not ended yet, by lane and slot. The whole process has
+/// one map, because a call may end on another thread than the one on which it began.
 class open_calls {
  public:
   struct place {
-    std::size_t thread = no_place; ///< in the list of threads
+    std::size_t thread = no_place; ///< index in the list of threads
     std::size_t interval = no_place;
   };
   void begin(const event& e, place at) { open_[{e.lane(), e.slot}] = at; }
@@ -53,21 +54,23 @@ class open_calls {
   std::map<std::pair<std::uint32_t, std::uint32_t>, place> open_;
 };
 
-/// Of a thread, while its events are gone through in the order of time. Each event takes little,
-/// however many intervals are open: nodes may send anything.
+/// State of a thread while its events, in the order of time, are turned into intervals. The cost of
+/// an event must not depend on the number of open intervals, because a faulty node may send any
+/// number of them.
 struct open_thread {
-  /// Intervals, the innermost last. What has ended is taken out once it is the last.
+  /// Indices of intervals, the innermost last. An interval that ends remains in the stack until it
+  /// is the last element, so that its removal is cheap.
   using stack = std::vector<std::size_t>;
 
-  std::vector<event> events; ///< by time
+  std::vector<event> events; ///< sorted by time
   thread_intervals made;
-  std::vector<bool> is_open; ///< by interval
+  std::vector<bool> is_open; ///< index: interval
   stack open;
-  stack others; ///< than waits, of these
-  stack calls;  ///< of these, that are not known to cross another
+  stack others; ///< open intervals except waits
+  stack calls;  ///< open calls that overlap no other call, as far as is known
   std::array<stack, static_cast<std::size_t>(last_event_kind) + 1> of_kind;
   std::map<std::pair<std::uint32_t, std::uint64_t>, stack> handlers; ///< by lane and position
-  std::map<std::uint32_t, stack> ranges;                             ///< by the name's number
+  std::map<std::uint32_t, stack> ranges; ///< open ranges by the number of their name
 
   void begin(std::size_t which) {
     const interval& i = made.intervals[which];
@@ -79,7 +82,9 @@ struct open_thread {
     stack_of(i.kind, i.first).push_back(which);
   }
 
-  /// Those that the same event ends.
+  /// Returns the stack of the intervals to which `e` belongs, so that an end event finds the
+  /// interval that it ends. `beginning` is the kind of these intervals' begin events, and `e` a
+  /// begin or end event of one of them.
   [[nodiscard]] stack& stack_of(event_kind beginning, const event& e) {
     if (beginning == event_kind::handler_begin) return handlers[{e.lane(), e.position}];
     if (beginning == event_kind::range_begin) return ranges[e.key];
@@ -100,7 +105,8 @@ struct open_thread {
     ended.is_finished = true;
     if (innermost(open) != which) {
       ended.crosses = true;
-      // Calls that are under way together belong side by side, all of them.
+      // Mark the calls that began after this one and are still open, because they overlap this
+      // call. They must be drawn beside each other.
       if (ended.kind == event_kind::call_begin) {
         for (; !calls.empty() && calls.back() > which; calls.pop_back())
           made.intervals[calls.back()].crosses |= is_open[calls.back()];
@@ -109,8 +115,9 @@ struct open_thread {
     is_open[which] = false;
   }
 
-  /// Who waits for a call's answer goes on a little after it was taken in. The wait's own end comes
-  /// then, and must not be taken for that of another.
+  /// Ends the waits inside a call together with the call, so that they are drawn inside it. A
+  /// thread that waits for a call receives the reply, which ends the call, and ends its wait only a
+  /// little later. The later end event of such a wait must not end another wait.
   void end_waits_above(std::size_t call, std::uint64_t when) {
     if (made.intervals[call].kind != event_kind::call_begin || innermost(others) != call) return;
     for (std::size_t wait = innermost(open); wait != call; wait = innermost(open)) {
@@ -120,7 +127,7 @@ struct open_thread {
     }
   }
 
-  /// Its end was missed.
+  /// Ends an interval at time `when`, because its end event is missing.
   void lose(std::size_t which, std::uint64_t when) {
     is_open[which] = false;
     interval& lost = made.intervals[which];
@@ -128,7 +135,7 @@ struct open_thread {
     lost.crosses = true;
   }
 
-  /// The innermost that ends with it.
+  /// Returns the innermost interval that this event ends.
   [[nodiscard]] std::size_t beginning_of_end(const event& e) {
     const event_kind beginning = beginning_of(e.kind());
     stack& same = stack_of(beginning, e);
@@ -151,7 +158,7 @@ void end_call(std::vector<open_thread>& threads, std::size_t on, open_calls::pla
   ended.end_thread = threads[on].made.thread;
 }
 
-/// Its slot is used again: its end was missed.
+/// Ends a call without an end event at time `when`, because another call uses its slot.
 void lose_call(std::vector<open_thread>& threads, open_calls::place call, std::uint64_t when) {
   if (call.thread == no_place) return;
   threads[call.thread].lose(call.interval, when);
@@ -163,30 +170,31 @@ bool timeline::add(batch b) {
   process_record& of = processes_[b.node];
   of.process = b.process;
   if (b.ticks_per_second > 0) of.ticks_per_second = b.ticks_per_second;
-  // However many of these come, they take no more than the events may.
-  if (take_room(b.clocks.size() * sizeof(clock_sample))) of.clock.add(b.clocks);
+  // Limit the memory that descriptions take to that of the events, because a faulty node may send
+  // any number of descriptions.
+  if (take_space(b.clocks.size() * sizeof(clock_sample))) of.clock.add(b.clocks);
   for (function_name& f : b.functions) {
-    if (take_room(sizeof(function_name) + f.name.size()))
+    if (take_space(sizeof(function_name) + f.name.size()))
       of.functions[{f.key, f.handle}] = std::move(f.name);
   }
   for (const lane_description& l : b.events.lanes) {
-    if (take_room(sizeof l)) of.lanes[l.number] = l;
+    if (take_space(sizeof l)) of.lanes[l.number] = l;
   }
   for (std::size_t i = 0; i < b.events.ranges.size(); ++i) {
     std::string& name = b.events.ranges[i];
-    if (take_room(sizeof(std::string) + name.size()))
+    if (take_space(sizeof(std::string) + name.size()))
       of.ranges[b.events.first_range + static_cast<std::uint32_t>(i)] = std::move(name);
   }
   for (thread_events& t : b.events.threads) {
-    if (!of.threads.contains(t.thread) && !take_room(sizeof t + t.name.size())) {
+    if (!of.threads.contains(t.thread) && !take_space(sizeof t + t.name.size())) {
       refused_ += t.events.size();
       continue;
     }
     thread_events& known = of.threads[t.thread];
-    const std::size_t room = most_events_ - events_;
-    if (t.events.size() > room) {
-      refused_ += t.events.size() - room;
-      t.events.resize(room);
+    const std::size_t space = max_events_ - events_;
+    if (t.events.size() > space) {
+      refused_ += t.events.size() - space;
+      t.events.resize(space);
     }
     events_ += t.events.size();
     if (known.events.empty()) {
@@ -197,21 +205,21 @@ bool timeline::add(batch b) {
       known.name = std::move(t.name);
     }
   }
-  return events_ < most_events_ && other_bytes_ < most_other_bytes();
+  return events_ < max_events_ && other_bytes_ < max_other_bytes();
 }
 
-std::size_t timeline::most_other_bytes() const noexcept {
+std::size_t timeline::max_other_bytes() const noexcept {
   constexpr std::size_t least = std::size_t{1} << 20;
-  return std::max(most_events_ * sizeof(event), least);
+  return std::max(max_events_ * sizeof(event), least);
 }
 
-bool timeline::take_room(std::size_t bytes) noexcept {
-  // It lies in a tree.
+bool timeline::take_space(std::size_t bytes) noexcept {
+  // Memory that a std::map takes for each element in addition to the element itself.
   constexpr std::size_t with_each = 64;
-  const std::size_t left = most_other_bytes() - other_bytes_;
-  const bool has_room = bytes + with_each <= left;
-  other_bytes_ += has_room ? bytes + with_each : left;
-  return has_room;
+  const std::size_t left = max_other_bytes() - other_bytes_;
+  const bool has_space = bytes + with_each <= left;
+  other_bytes_ += has_space ? bytes + with_each : left;
+  return has_space;
 }
 
 void timeline::leave_out(std::string_view function) {
@@ -260,13 +268,14 @@ std::uint64_t timeline::missed() const noexcept {
 std::vector<thread_intervals> timeline::intervals_of(const process_record& of) const {
   std::vector<open_thread> threads;
   std::uint64_t last = 0;
-  // All events of the process, in the order of time: a call may end on another thread.
+  // Sort all events of the process by time, because a call may end on another thread than it began.
   std::vector<std::tuple<std::uint64_t, std::size_t, std::size_t>> order;
   for (const auto& [number, recorded] : of.threads) {
     open_thread& t = threads.emplace_back();
     t.made.thread = number;
     t.events = recorded.events;
-    // A wait is recorded once it has lasted for a while.
+    // Sort the events by time, because the begin of a wait is recorded late, although with the
+    // right time.
     std::stable_sort(t.events.begin(), t.events.end(), by_time);
     for (std::size_t i = 0; i < t.events.size(); ++i)
       order.emplace_back(t.events[i].ticks, threads.size() - 1, i);
@@ -293,7 +302,7 @@ std::vector<thread_intervals> timeline::intervals_of(const process_record& of) c
   }
   std::vector<thread_intervals> made;
   for (open_thread& t : threads) {
-    // What has no end lasts to the end of what is known.
+    // Let an interval without an end event last until the last event of the process.
     for (const std::size_t open : t.open) {
       if (!t.is_open[open]) continue;
       interval& i = t.made.intervals[open];

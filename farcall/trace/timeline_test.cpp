@@ -56,14 +56,14 @@ TEST(timeline, leaves_out_farcalls_own_posts_and_handlers) {
   const auto sent = intervals(t, 0);
   ASSERT_EQ(sent[0].intervals.size(), 2U);
   EXPECT_EQ(sent[0].intervals[0].begin, 20U);
-  // To a node that is not known, any function may be meant.
+  // Posts to an unknown node are kept, because their function is unknown.
   EXPECT_EQ(sent[0].intervals[1].begin, 30U);
   const auto handled = intervals(t, 1);
   ASSERT_EQ(handled[0].intervals.size(), 1U);
   EXPECT_EQ(handled[0].intervals[0].begin, 25U);
 }
 
-TEST(timeline, draws_calls_that_are_under_way_together_side_by_side) {
+TEST(timeline, draws_overlapping_calls_side_by_side) {
   timeline t(100);
   t.add(of_threads(0,
                    {{make(10, event_kind::call_begin, 1, 0), make(11, event_kind::call_begin, 1, 1),
@@ -74,7 +74,7 @@ TEST(timeline, draws_calls_that_are_under_way_together_side_by_side) {
     EXPECT_TRUE(i.crosses) << i.begin;
 }
 
-TEST(timeline, keeps_a_range_in_its_place_while_a_call_around_it_ends) {
+TEST(timeline, keeps_a_range_when_the_call_around_it_ends) {
   timeline t(100);
   t.add(of_threads(0, {{make(10, event_kind::call_begin, 1, 0), make(11, event_kind::range_begin),
                         make(20, event_kind::call_end, 1, 0), make(30, event_kind::range_end)}}));
@@ -84,7 +84,7 @@ TEST(timeline, keeps_a_range_in_its_place_while_a_call_around_it_ends) {
   EXPECT_EQ(made[0].intervals[1].end, 30U);
 }
 
-TEST(timeline, draws_a_wait_inside_the_call_that_it_is_for) {
+TEST(timeline, draws_a_wait_inside_its_call) {
   timeline t(100);
   t.add(of_threads(0, {{make(10, event_kind::call_begin, 1, 0), make(12, event_kind::wait_begin),
                         make(20, event_kind::call_end, 1, 0), make(21, event_kind::wait_end)}}));
@@ -96,9 +96,9 @@ TEST(timeline, draws_a_wait_inside_the_call_that_it_is_for) {
   EXPECT_EQ(made[0].intervals[1].end, 20U);
 }
 
-TEST(timeline, keeps_a_wait_in_which_another_call_was_waited_for) {
+TEST(timeline, keeps_a_wait_around_another_call) {
   timeline t(100);
-  // The wait's thread runs a continuation, whose own wait goes on a little behind its call.
+  // The waiting thread runs a continuation, whose own wait lasts a little longer than its call.
   t.add(of_threads(0, {{make(10, event_kind::wait_begin), make(20, event_kind::call_begin, 1, 0),
                         make(21, event_kind::wait_begin), make(30, event_kind::call_end, 1, 0),
                         make(31, event_kind::wait_end), make(50, event_kind::wait_end)}}));
@@ -150,7 +150,7 @@ TEST(timeline, tells_handlers_apart_that_end_in_any_order) {
   EXPECT_FALSE(made[0].intervals[1].crosses);
 }
 
-TEST(timeline, lets_what_has_no_end_last_to_the_end) {
+TEST(timeline, intervals_without_end_last_to_the_end) {
   timeline t(100);
   t.add(of_threads(0, {{make(10, event_kind::handler_begin, 1, 0, 64),
                         make(15, event_kind::range_begin), make(50, event_kind::range_end)}}));
@@ -160,7 +160,7 @@ TEST(timeline, lets_what_has_no_end_last_to_the_end) {
   EXPECT_EQ(handler.end, 50U);
 }
 
-TEST(timeline, survives_ends_without_beginnings_and_slots_that_are_used_again) {
+TEST(timeline, survives_missing_begins_and_reused_slots) {
   timeline t(100);
   t.add(of_threads(0,
                    {{make(5, event_kind::call_end, 1, 9), make(6, event_kind::range_end),
@@ -174,7 +174,7 @@ TEST(timeline, survives_ends_without_beginnings_and_slots_that_are_used_again) {
   EXPECT_EQ(made[0].intervals[1].end, 30U);
 }
 
-TEST(timeline, has_the_same_name_for_both_ends_of_a_request) {
+TEST(timeline, gives_both_ends_of_a_request_one_name) {
   timeline t(100);
   batch host = of_threads(0, {{make(10, event_kind::call_begin, 3, 0, 640, 16)}});
   host.events.lanes = {{3, 2, true, 0}};
@@ -193,7 +193,7 @@ TEST(timeline, has_the_same_name_for_both_ends_of_a_request) {
   EXPECT_EQ(t.request_of(0, make(1, event_kind::call_begin, 8)).lane, 0U);
 }
 
-TEST(timeline, takes_so_many_events_and_counts_the_others) {
+TEST(timeline, limits_events_and_counts_the_rest) {
   timeline t(3);
   EXPECT_TRUE(t.add(of_threads(0, {{make(1, event_kind::post), make(2, event_kind::post)}})));
   EXPECT_FALSE(t.add(of_threads(1, {{make(3, event_kind::post), make(4, event_kind::post)}})));
@@ -205,11 +205,11 @@ TEST(timeline, takes_so_many_events_and_counts_the_others) {
   EXPECT_EQ(t.missed(), 6U);
 }
 
-TEST(timeline, keeps_as_little_of_what_is_no_event) {
+TEST(timeline, limits_the_memory_of_descriptions) {
   timeline all(1);
-  bool has_room = true;
+  bool has_space = true;
   std::uint32_t sent = 0;
-  for (; has_room && sent < 10'000; ++sent) {
+  for (; has_space && sent < 10'000; ++sent) {
     batch b;
     b.node = 1;
     b.functions.push_back({sent, 0, std::string(4000, 'f')});
@@ -217,9 +217,9 @@ TEST(timeline, keeps_as_little_of_what_is_no_event) {
     b.events.ranges.push_back(std::string(4000, 'r'));
     b.events.threads.push_back({.thread = sent, .process_thread = 1, .name = "t", .events = {}});
     b.clocks.push_back({sent + 1, sent + 1, 1});
-    has_room = all.add(std::move(b));
+    has_space = all.add(std::move(b));
   }
-  // A mebibyte of names.
+  // Limit: 1 MiB of names.
   EXPECT_LT(sent, 200U);
   EXPECT_GT(sent, 50U);
   EXPECT_LT(all.processes().at(1).functions.size(), 200U);

@@ -13,7 +13,7 @@ inline event make(std::uint64_t when, event_kind kind, std::uint32_t lane = 0,
       slot, key,      0};
 }
 
-/// A call from node 0, at 0.5 µs, which node 1 runs.
+/// A call from node 0 at 0.5 µs, which node 1 runs.
 inline timeline one_call() {
   timeline t(100);
   batch host;

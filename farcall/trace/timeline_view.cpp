@@ -7,7 +7,8 @@ namespace farcall::trace {
 
 namespace {
 
-/// Its beginning and its end: that of a template may take thousands of bytes, in each row.
+/// Shortens a long name to its beginning and its end. Names of templates may have thousands of
+/// bytes, and the output repeats the name for each interval.
 std::string shown_name(const std::string& name) {
   constexpr std::size_t longest = 512;
   constexpr std::size_t at_end = 128;

@@ -11,14 +11,14 @@
 
 namespace farcall::trace {
 
-/// Moments of the host between which the timeline lies, for the rate of its ticks.
+/// Clock of the host: the origin of the timeline, and the rate of the host's ticks.
 struct host_clock {
-  std::uint64_t origin = 0; ///< ticks where the timeline begins
+  std::uint64_t origin = 0; ///< ticks at the timeline's origin
   double ticks_per_second = 0;
 };
 
-/// A timeline as people look at it: in nanoseconds of the host, with names, and with requests that
-/// are known at both ends. The timeline outlives it.
+/// A timeline for display. Times are converted to nanoseconds of the host, functions have names,
+/// and requests are known at both ends. The timeline outlives the view.
 class timeline_view {
  public:
   struct process_part {
@@ -30,20 +30,21 @@ class timeline_view {
   timeline_view(const timeline& of, const host_clock& clock);
 
   [[nodiscard]] const std::vector<process_part>& processes() const noexcept { return all_; }
-  /// Since the timeline's beginning.
+  /// Returns the time since the timeline's origin, in nanoseconds.
   [[nodiscard]] std::int64_t ns(const process_part& p, std::uint64_t ticks) const;
-  /// Beginning and end; of a handler not before its request was sent, which clocks may say that are
-  /// off by a little.
+  /// Returns begin and end of an interval. The begin of a handler is never before the sending of
+  /// its request, even if inexact clocks say so.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> times_of(const process_part& p,
                                                                const interval& i) const;
-  /// Which request a call, post or handler is of, where both ends are known, and when it was sent.
+  /// Returns the request of a call, post or handler, and the time of its sending. Returns an empty
+  /// optional if one end of the request is unknown.
   [[nodiscard]] std::optional<std::pair<request_id, std::int64_t>> sent(const process_part& p,
                                                                         const interval& i) const;
-  /// "main thread (4711)".
+  /// Returns the name of a thread, such as "main thread (4711)".
   [[nodiscard]] static std::string name_of(const process_part& p, std::uint32_t thread);
-  /// Shortened where it is longer than some hundred bytes.
+  /// Returns the name of an interval, shortened to some hundred bytes.
   [[nodiscard]] std::string name_of(const process_part& p, const interval& i) const;
-  /// "call", "handler", "wait", "range", "copy".
+  /// Returns the kind of an interval: "call", "handler", "wait", "range" or "copy".
   [[nodiscard]] static const char* category_of(event_kind kind) noexcept;
 
  private:
@@ -53,11 +54,12 @@ class timeline_view {
   const timeline& from_;
   host_clock clock_;
   std::vector<process_part> all_;
-  std::vector<std::pair<request_id, std::int64_t>> sent_; ///< by request
+  std::vector<std::pair<request_id, std::int64_t>> sent_; ///< sorted by request
   std::vector<request_id> handled_;                       ///< sorted
 };
 
-/// What a node says of its clock may be anything; thirty years are as good as any.
+/// Rounds a time, and limits it to about thirty years, because a node's clock data may have any
+/// value.
 [[nodiscard]] std::int64_t whole_ns(double ns) noexcept;
 
 [[nodiscard]] inline bool is_sent(event_kind kind) noexcept {

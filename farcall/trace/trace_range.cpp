@@ -8,7 +8,7 @@
 namespace farcall {
 namespace {
 
-/// Names that the thread has used lately, so that most ranges need no lock.
+/// Names that the thread has used recently, cached so that most ranges need no lock.
 struct recent_names {
   struct entry {
     const trace::recorder* by = nullptr;
@@ -22,7 +22,8 @@ struct recent_names {
   recent_names& operator=(const recent_names&) = delete;
   ~recent_names() { have_ended = true; }
 
-  /// Other thread-local objects, and those of the program, may be destroyed later, and make ranges.
+  /// True after the destruction of the cache. Thread-local objects that are destroyed later may
+  /// still make ranges.
   static constinit thread_local bool have_ended;
 
   static entry& of(std::string_view name) {
@@ -52,7 +53,7 @@ void trace_range::begin(std::string_view name) noexcept {
     }
     name_ = recent.number;
   } catch (const std::exception&) {
-    return; // no memory for its name: it is not shown
+    return; // do not record the range, because there is no memory for its name
   }
   by_ = by;
   by->record(trace::event_kind::range_begin, 0, 0, 0, name_, 0);

@@ -12,15 +12,16 @@ namespace trace {
 class recorder;
 } // namespace trace
 
-/// Shows in a job's timeline (FARCALL_TRACE) what the calling thread does while this object lives,
-/// under a name: `fc::trace_range assembling("assemble");`. Costs one comparison while nothing is
-/// traced. The name is copied; there may be 4,096 different ones, more are shown as the first. Does
-/// not block, never fails. Ends on the thread that made it. As NVTX's ranges.
+/// Marks a part of a program, which a job's timeline (FARCALL_TRACE) then shows as a range with a
+/// name, for instance `fc::trace_range assembling("assemble");`. The range lasts as long as this
+/// object, which must be destroyed on the thread that made it. Costs one comparison if tracing is
+/// off. The name is copied. There may be 4,096 different names; further names are shown as the
+/// first name. Does not block, never fails. Like NVTX's ranges.
 class trace_range {
  public:
   /// Begins the range. Never blocks, never fails.
   explicit trace_range(std::string_view name) noexcept {
-    // Relaxed: begin() looks again.
+    // Relaxed: begin() checks again.
     if (is_traced.load(std::memory_order_relaxed)) [[unlikely]]
       begin(name);
   }
@@ -33,7 +34,7 @@ class trace_range {
 
  private:
   friend class trace::recorder;
-  /// This process records.
+  /// True if this process records a timeline.
   static constinit std::atomic<bool> is_traced;
 
   void begin(std::string_view name) noexcept;

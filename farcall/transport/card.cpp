@@ -10,13 +10,13 @@
 namespace farcall {
 namespace {
 
-constexpr std::uint32_t card_magic = 0x66617263; // "farc" read as a big-endian word
-constexpr std::size_t most_windows = 16;
-constexpr std::uint32_t most_workers_of_node = 256;
-constexpr std::uint32_t most_transports = 16;
-constexpr std::size_t most_transport_bytes = 4096;
+constexpr std::uint32_t card_magic = 0x66617263; // the text "farc", read as a big-endian word
+constexpr std::size_t max_windows = 16;
+constexpr std::uint32_t max_workers_of_node = 256;
+constexpr std::uint32_t max_transports = 16;
+constexpr std::size_t max_transport_bytes = 4096;
 
-/// Everything before the body that must be readable whatever the other side is.
+/// First bytes of an encoded card, which every build can read.
 struct preamble {
   std::uint32_t magic = card_magic;
   std::uint32_t version = wire_version;
@@ -30,7 +30,7 @@ void check(const preamble& head) {
     throw error("the peer has the other byte order; farcall needs one byte order in a job");
   }
   if (head.magic != card_magic) {
-    throw malformed_message("what should be a node's card is something else");
+    throw malformed_message("the bytes of a node's card are no card");
   }
   if (head.version != wire_version) {
     throw error("the peer speaks version " + std::to_string(head.version) +
@@ -44,7 +44,7 @@ void check(const preamble& head) {
   }
 }
 
-/// Empty when it cannot be told.
+/// Returns the boot id of the running system, or an empty text if it cannot be read.
 std::string boot_identity() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
@@ -78,7 +78,7 @@ std::vector<std::byte> encode_format() {
 }
 
 void check_format(std::span<const std::byte> bytes) {
-  byte_reader r(bytes, "what a node says of its format");
+  byte_reader r(bytes, "a node's format");
   check(r.number<preamble>());
 }
 
@@ -122,14 +122,14 @@ card decode_card(std::span<const std::byte> bytes) {
   c.pid = r.number<std::uint64_t>();
   c.cores = r.number<std::uint32_t>();
   c.workers = r.number<std::uint32_t>();
-  if (c.workers == 0 || c.workers > most_workers_of_node) {
+  if (c.workers == 0 || c.workers > max_workers_of_node) {
     throw malformed_message("a node's card announces an impossible number of workers");
   }
   c.build = r.text();
   c.key_digest = r.number<std::uint64_t>();
   c.lane_bytes = r.number<std::uint32_t>();
   const auto windows = r.number<std::uint32_t>();
-  if (windows > most_windows) throw malformed_message("a node's card announces too much memory");
+  if (windows > max_windows) throw malformed_message("a node's card announces too much memory");
   for (std::uint32_t i = 0; i < windows; ++i) {
     const auto window = r.number<memory_window>();
     if (window.address + window.bytes < window.address) {
@@ -139,15 +139,15 @@ card decode_card(std::span<const std::byte> bytes) {
   }
   c.owner = r.number<node_id>();
   const auto transports = r.number<std::uint32_t>();
-  if (transports > most_transports) {
-    throw malformed_message("a node's card speaks to too many transports");
+  if (transports > max_transports) {
+    throw malformed_message("a node's card has data for too many transports");
   }
   for (std::uint32_t i = 0; i < transports; ++i) {
     std::string scheme = r.text();
     const auto bytes = r.block();
-    if (bytes.size() > most_transport_bytes ||
+    if (bytes.size() > max_transport_bytes ||
         !c.transports.emplace(std::move(scheme), std::vector(bytes.begin(), bytes.end())).second) {
-      throw malformed_message("a node's card tells a transport too much");
+      throw malformed_message("a node's card has too much data for a transport, or has it twice");
     }
   }
   if (!r.empty()) throw malformed_message("a node's card is followed by something else");

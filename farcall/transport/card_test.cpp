@@ -74,7 +74,7 @@ void overwrite(std::vector<std::byte>& bytes, std::size_t at, Number value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-// Where the preamble has its fields, from docs/wire.md.
+// Offsets of the preamble's fields, from docs/wire.md.
 constexpr std::size_t magic_at = 0;
 constexpr std::size_t version_at = 4;
 constexpr std::size_t pointer_at = 8;
@@ -101,7 +101,7 @@ TEST(card, extreme_numbers_and_texts_are_fine) {
   expect_equal(decode_card(encode(c)), c);
 }
 
-// The first 16 bytes must be readable by every version there will ever be.
+// Every version, past and future, must be able to read the first 16 bytes.
 TEST(card, begins_with_the_preamble_of_the_wire_format) {
   const auto bytes = encode(full_card());
   std::array<std::uint32_t, 4> preamble{};
@@ -112,9 +112,9 @@ TEST(card, begins_with_the_preamble_of_the_wire_format) {
   EXPECT_EQ(preamble[3], 0U);
 }
 
-// ---- cards of other kinds of nodes --------------------------------------------------------------
+// ---- cards of incompatible nodes ----------------------------------------------------------------
 
-TEST(card, of_another_version_is_refused_with_both_versions) {
+TEST(card, another_version_is_refused_with_both_versions) {
   for (const std::uint32_t version : {wire_version + 1, wire_version - 1, 0xFFFFFFFFU}) {
     auto bytes = encode(full_card());
     overwrite(bytes, version_at, version);
@@ -125,20 +125,20 @@ TEST(card, of_another_version_is_refused_with_both_versions) {
   }
 }
 
-TEST(card, of_another_version_is_refused_whatever_follows) {
+TEST(card, another_version_is_refused_before_the_rest_is_read) {
   auto bytes = encode(full_card());
   overwrite(bytes, version_at, wire_version + 1);
   bytes.resize(16);
   EXPECT_THAT([&] { (void)decode_card(bytes); }, ThrowsMessage<error>(HasSubstr("version")));
 }
 
-TEST(card, of_another_byte_order_is_refused) {
+TEST(card, another_byte_order_is_refused) {
   auto bytes = encode(full_card());
   std::reverse(bytes.begin() + magic_at, bytes.begin() + magic_at + 4);
   EXPECT_THAT([&] { (void)decode_card(bytes); }, ThrowsMessage<error>(HasSubstr("byte order")));
 }
 
-TEST(card, of_another_pointer_size_is_refused_with_both_sizes) {
+TEST(card, another_pointer_size_is_refused_with_both_sizes) {
   auto bytes = encode(full_card());
   overwrite(bytes, pointer_at, std::uint32_t{4});
   EXPECT_THAT([&] { (void)decode_card(bytes); },
@@ -156,9 +156,9 @@ TEST(card, format_alone_is_checked_in_the_same_way) {
   EXPECT_THROW(check_format({}), malformed_message);
 }
 
-// ---- what is no card ----------------------------------------------------------------------------
+// ---- invalid cards ------------------------------------------------------------------------------
 
-TEST(card, something_else_is_refused) {
+TEST(card, other_bytes_are_refused) {
   for (const char* text : {"", "x", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"}) {
     const auto* from = reinterpret_cast<const std::byte*>(text);
     const std::vector<std::byte> bytes(from, from + std::strlen(text));
@@ -182,11 +182,11 @@ TEST(card, followed_by_anything_is_refused) {
   EXPECT_THROW((void)decode_card(bytes), malformed_message);
 }
 
-TEST(card, more_windows_than_there_can_be_are_refused) {
+TEST(card, too_many_windows_are_refused) {
   card c = full_card();
   c.windows.assign(17, {4096, 4096});
   EXPECT_THROW((void)decode_card(encode(c)), malformed_message);
-  // And a number that its bytes do not hold.
+  // Also a count with too few bytes behind it.
   c.windows = {{4096, 4096}, {8192, 4096}};
   c.transports.clear();
   auto bytes = encode(c);
@@ -205,7 +205,7 @@ TEST(card, windows_that_wrap_around_are_refused) {
   }
 }
 
-TEST(card, transports_read_what_they_wrote_and_nobody_elses) {
+TEST(card, transports_read_only_their_own_data) {
   const card c = decode_card(encode(full_card()));
   EXPECT_EQ(bytes_for(c, "tcp").size(), 2U);
   EXPECT_EQ(bytes_for(c, "pipe").size(), 1U);
@@ -219,7 +219,7 @@ TEST(card, nodes_without_an_owner_are_processes) {
   EXPECT_FALSE(is_hosted(decode_card(encode(c))));
 }
 
-TEST(card, more_for_transports_than_there_can_be_is_refused) {
+TEST(card, too_much_transport_data_is_refused) {
   card many = full_card();
   for (int i = 0; i < 17; ++i)
     many.transports["t" + std::to_string(i)] = {};
@@ -243,7 +243,7 @@ TEST(card, impossible_numbers_of_workers_are_refused) {
   }
 }
 
-// A changed byte gives another card or an error that says why, and nothing else.
+// A changed byte must give another card, or an error that says why.
 TEST(card, any_changed_byte_is_survived) {
   const auto whole = encode(full_card());
   std::size_t refused = 0;

@@ -9,15 +9,16 @@
 
 namespace farcall {
 
-/// First of `stops` outside quotes at or after `from`, or the end of the text.
+/// Searches `text` from position `from` on for a character that is in `stops` and outside quotes.
+/// Returns its position, or the length of the text if there is none.
 [[nodiscard]] std::size_t find_unquoted(std::string_view text, std::size_t from,
                                         std::string_view stops);
 
-/// The words of a command line: what stands between spaces, and what stands in '…' or "…" as it is.
-/// No shell reads it. Throws setting_error where a quote is not closed.
+/// Splits a command line into words at spaces, without a shell. Text in '…' or "…" is taken
+/// literally. Throws setting_error if a quote is not closed.
 [[nodiscard]] std::vector<std::string> command_words(std::string_view command);
 
-/// The command line of which command_words() makes these words.
+/// Joins words into a command line, quoted so that command_words() returns the same words.
 [[nodiscard]] std::string command_line(const std::vector<std::string>& words);
 
 } // namespace farcall

@@ -9,11 +9,13 @@
 namespace farcall::messages {
 namespace {
 
-/// A node's receive segment and windows come with a descriptor each.
-constexpr std::uint32_t most_windows = 7;
-constexpr std::uint32_t most_workers_of_node = 256;
+/// Largest number of memory windows of a node. A message carries up to 8 descriptors: one for the
+/// node's receive segment, and one for each of its windows.
+constexpr std::uint32_t max_windows = 7;
+constexpr std::uint32_t max_workers_of_node = 256;
 
-/// What a peer says for people, as it may be shown on a terminal.
+/// Returns a peer's text for display on a terminal: U+FFFD replaces control characters, except line
+/// ends.
 std::string printable(const std::string& text) { return valid_text(text, line_ends::kept); }
 
 void require_end(const byte_reader& r, const char* what) {
@@ -26,7 +28,7 @@ void require_nothing(std::span<const std::byte> body, const char* what) {
 
 std::vector<std::byte> encode_text(const std::string& text) {
   byte_writer w;
-  w.text(text.substr(0, byte_reader::longest_text));
+  w.text(text.substr(0, byte_reader::max_text));
   return std::move(w).bytes();
 }
 
@@ -83,13 +85,13 @@ std::vector<std::byte> memory::encode() const {
 }
 
 memory memory::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "the message of a node's memory";
+  constexpr const char* what = "the message with a node's memory";
   byte_reader r(body, what);
   memory m;
   m.node = r.number<node_id>();
   m.receive_segment_bytes = r.number<std::uint64_t>();
   const auto windows = r.number<std::uint32_t>();
-  if (windows == 0 || windows > most_windows) {
+  if (windows == 0 || windows > max_windows) {
     throw malformed_message("a node has an impossible number of windows");
   }
   for (std::uint32_t i = 0; i < windows; ++i)
@@ -134,30 +136,29 @@ hello hello::decode(std::span<const std::byte> body) {
   m.settings.assign(settings.begin(), settings.end());
   require_end(r, what);
   if (m.node == host_id || m.node >= m.nodes || m.nodes > m.capacity || m.workers == 0 ||
-      m.workers > most_workers_of_node) {
+      m.workers > max_workers_of_node) {
     throw malformed_message("the host's greeting is inconsistent");
   }
-  if (m.lane_bytes < smallest_ring || !is_power_of_two(m.lane_bytes) ||
-      m.lane_bytes > largest_ring) {
-    throw malformed_message("lanes have no such size");
+  if (m.lane_bytes < min_ring || !is_power_of_two(m.lane_bytes) || m.lane_bytes > max_ring) {
+    throw malformed_message("the host's greeting has an impossible size of lanes");
   }
   return m;
 }
 
 start start::decode(std::span<const std::byte> body) {
-  require_nothing(body, "the word to start");
+  require_nothing(body, "the message to start");
   return {};
 }
 
 std::vector<std::byte> node_failed::encode() const {
   byte_writer w;
   w.number(node);
-  w.text(why.substr(0, byte_reader::longest_text));
+  w.text(why.substr(0, byte_reader::max_text));
   return std::move(w).bytes();
 }
 
 node_failed node_failed::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "news of a node";
+  constexpr const char* what = "the notice of a node's failure";
   byte_reader r(body, what);
   node_failed m;
   m.node = r.number<node_id>();
@@ -169,13 +170,13 @@ node_failed node_failed::decode(std::span<const std::byte> body) {
 std::vector<std::byte> introduce::encode() const { return encode_node(node); }
 
 introduce introduce::decode(std::span<const std::byte> body) {
-  return {decode_node(body, "the wish to know a node")};
+  return {decode_node(body, "the request to introduce a node")};
 }
 
 std::vector<std::byte> introduced::encode() const { return encode_node(node); }
 
 introduced introduced::decode(std::span<const std::byte> body) {
-  return {decode_node(body, "the word that a node is known")};
+  return {decode_node(body, "the message that a node is known")};
 }
 
 std::vector<std::byte> absent::encode() const {
@@ -186,7 +187,7 @@ std::vector<std::byte> absent::encode() const {
 }
 
 absent absent::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "the word that there is no such node";
+  constexpr const char* what = "the message that there is no such node";
   byte_reader r(body, what);
   absent m;
   m.node = r.number<node_id>();
@@ -196,7 +197,7 @@ absent absent::decode(std::span<const std::byte> body) {
 }
 
 shut_down shut_down::decode(std::span<const std::byte> body) {
-  require_nothing(body, "the word to end");
+  require_nothing(body, "the message to shut down");
   return {};
 }
 
@@ -215,12 +216,12 @@ std::vector<std::byte> faulted::encode() const {
   byte_writer w;
   w.number(signal);
   w.number(std::uint8_t{has_names});
-  w.text(where.substr(0, byte_reader::longest_text));
+  w.text(where.substr(0, byte_reader::max_text));
   return std::move(w).bytes();
 }
 
 faulted faulted::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "where a target faults";
+  constexpr const char* what = "the place of a target's fault";
   byte_reader r(body, what);
   faulted m;
   m.signal = r.number<std::int32_t>();
@@ -233,7 +234,7 @@ faulted faulted::decode(std::span<const std::byte> body) {
 
 std::vector<std::byte> ended::encode() const {
   byte_writer w;
-  w.text(how.substr(0, byte_reader::longest_text));
+  w.text(how.substr(0, byte_reader::max_text));
   w.number(code);
   return std::move(w).bytes();
 }
@@ -256,12 +257,12 @@ std::vector<std::byte> output::encode() const {
 }
 
 output output::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "what a target has printed";
+  constexpr const char* what = "the output of a target";
   byte_reader r(body, what);
   output m;
   m.stream = static_cast<output_stream>(r.number<std::uint8_t>());
   if (m.stream != output_stream::output && m.stream != output_stream::error)
-    throw malformed_message("a target prints to something unknown");
+    throw malformed_message("a target prints to an unknown stream");
   const std::span<const std::byte> bytes = r.block();
   m.bytes = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   require_end(r, what);
@@ -275,7 +276,7 @@ std::vector<std::byte> written::encode() const {
 }
 
 written written::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "how much was written";
+  constexpr const char* what = "the number of written bytes";
   byte_reader r(body, what);
   written m;
   m.bytes = r.number<std::uint32_t>();
@@ -291,7 +292,7 @@ std::vector<std::byte> quiet::encode() const {
 }
 
 quiet quiet::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "the word that a node is quiet";
+  constexpr const char* what = "the message that a node is quiet";
   byte_reader r(body, what);
   quiet m;
   m.round = r.number<std::uint32_t>();
@@ -309,7 +310,7 @@ std::vector<std::byte> round::encode() const {
 }
 
 round round::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "the word that a round begins";
+  constexpr const char* what = "the message that a round begins";
   byte_reader r(body, what);
   round m;
   m.number = r.number<std::uint32_t>();
@@ -324,7 +325,7 @@ std::vector<std::byte> file::encode() const {
 }
 
 file file::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "the word of an open file";
+  constexpr const char* what = "the message with an open file";
   byte_reader r(body, what);
   file m;
   m.number = r.number<std::uint64_t>();
@@ -340,7 +341,7 @@ std::vector<std::byte> setup::encode() const {
 }
 
 setup setup::decode(std::span<const std::byte> body) {
-  constexpr const char* what = "what a transport must know";
+  constexpr const char* what = "the setup of a transport";
   byte_reader r(body, what);
   setup m;
   m.scheme = r.text();

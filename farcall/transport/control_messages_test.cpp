@@ -32,7 +32,7 @@ hello full_hello() {
   return m;
 }
 
-/// Every body with fields, each the longest of its kind that tests need.
+/// Bodies of all messages with fields.
 std::vector<std::pair<control, std::vector<std::byte>>> all_bodies() {
   card c;
   c.workers = 1;
@@ -156,7 +156,7 @@ TEST(control_messages, are_read_as_they_were_written) {
   EXPECT_EQ(ended::decode(ended{"exit 3"}.encode()).code, -1);
   for (const std::int32_t signal : {-1, 0, 65, 99'999})
     EXPECT_THROW((void)faulted::decode(faulted{signal, true, ""}.encode()), malformed_message);
-  // What people read holds no control characters.
+  // Texts for people must not contain control characters.
   for (const std::string& text : {refused::decode(refused{"\x1b[2J"}.encode()).why,
                                   faulted::decode(faulted{11, true, "\x1b[2J"}.encode()).where,
                                   ended::decode(ended{"\x1b[2J"}.encode()).how,
@@ -187,7 +187,7 @@ TEST(control_messages, greeting_with_impossible_lanes_is_refused) {
   }
 }
 
-TEST(control_messages, no_processor_stays_none) {
+TEST(control_messages, an_absent_processor_stays_absent) {
   hello m = full_hello();
   m.cpu.reset();
   EXPECT_EQ(hello::decode(m.encode()).cpu, std::nullopt);
@@ -204,7 +204,7 @@ TEST(control_messages, cut_anywhere_are_refused) {
 
 TEST(control_messages, followed_by_anything_are_refused) {
   for (auto& [kind, body] : all_bodies()) {
-    if (kind == control::present) continue; // later versions may say more there
+    if (kind == control::present) continue; // later versions may append fields to it
     body.push_back(std::byte{0});
     EXPECT_THROW(decode_any(kind, body), malformed_message) << static_cast<int>(kind);
   }
@@ -214,19 +214,19 @@ TEST(control_messages, followed_by_anything_are_refused) {
   EXPECT_THROW((void)heartbeat::decode(something), malformed_message);
 }
 
-TEST(control_messages, texts_that_are_too_long_are_cut_by_the_sender) {
+TEST(control_messages, the_sender_truncates_long_texts) {
   const std::string endless(100'000, 'x');
-  EXPECT_EQ(refused::decode(refused{endless}.encode()).why.size(), byte_reader::longest_text);
-  EXPECT_EQ(ended::decode(ended{endless}.encode()).how.size(), byte_reader::longest_text);
+  EXPECT_EQ(refused::decode(refused{endless}.encode()).why.size(), byte_reader::max_text);
+  EXPECT_EQ(ended::decode(ended{endless}.encode()).how.size(), byte_reader::max_text);
   EXPECT_EQ(node_failed::decode(node_failed{1, endless}.encode()).why.size(),
-            byte_reader::longest_text);
+            byte_reader::max_text);
 }
 
 TEST(control_messages, memory_without_windows_or_with_too_many_is_refused) {
   EXPECT_THROW((void)memory::decode(memory{1, 4096, {}}.encode()), malformed_message);
   EXPECT_THROW((void)memory::decode(memory{1, 4096, std::vector<std::uint64_t>(8, 4096)}.encode()),
                malformed_message);
-  // And a number that its bytes do not hold.
+  // Also a count with too few bytes behind it.
   auto body = memory{1, 4096, {4096}}.encode();
   const std::uint32_t many = 0xFFFFFFFF;
   std::memcpy(body.data() + 12, &many, sizeof many);
@@ -257,7 +257,7 @@ TEST(control_messages, greeting_of_another_version_is_refused) {
               ThrowsMessage<error>(HasSubstr("another version")));
 }
 
-TEST(control_messages, travel_over_a_socket) {
+TEST(control_messages, are_sent_over_a_socket) {
   auto [here, there] = control_socket::make_pair();
   ASSERT_TRUE(send(here, node_failed{4, "gone"}));
   ASSERT_TRUE(try_send(here, shut_down{}));

@@ -6,9 +6,11 @@
 namespace farcall {
 namespace {
 
-/// As much as the system lets a socket hold, about.
-constexpr std::size_t most_waiting_bytes = std::size_t{256} << 10;
-/// What a message without a body takes.
+/// Limit of the bytes that were sent in one direction and not received yet; about as many as fit
+/// into a socket of the system.
+constexpr std::size_t max_waiting_bytes = std::size_t{256} << 10;
+/// Number of bytes that each message counts in addition to its body, so that the number of empty
+/// messages is limited, too.
 constexpr std::size_t message_overhead = sizeof(control_message);
 
 void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& guard,
@@ -34,7 +36,7 @@ bool control_queue::is_ready_now(end e) const noexcept {
 }
 
 bool control_queue::has_space(const side& to, std::size_t bytes) const noexcept {
-  return to.arrived.empty() || to.bytes + bytes + message_overhead <= most_waiting_bytes;
+  return to.arrived.empty() || to.bytes + bytes + message_overhead <= max_waiting_bytes;
 }
 
 bool control_queue::send(end from, control kind, std::span<const std::byte> body,
@@ -78,6 +80,11 @@ bool control_queue::is_ready(end e) const {
   return is_ready_now(e);
 }
 
+bool control_queue::is_disconnected() const {
+  const std::lock_guard guard(mutex_);
+  return sides_[0].is_closed || sides_[1].is_closed;
+}
+
 bool control_queue::has_ended(end e) const {
   const std::lock_guard guard(mutex_);
   return is_ready_now(e) && (at(e).is_closed || at(e).arrived.empty());
@@ -90,7 +97,8 @@ void control_queue::on_arrival(end e, std::function<void()> call) {
 }
 
 void control_queue::close(end which) noexcept {
-  // What it calls is let go of without the lock: its end may come back here.
+  // Declare the callback before the lock, so that it is destroyed after the lock is released: its
+  // destructor may call a function of this queue, which takes the lock.
   std::function<void()> gone;
   const std::lock_guard guard(mutex_);
   side& mine = at(which);

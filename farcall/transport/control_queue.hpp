@@ -14,8 +14,8 @@
 
 namespace farcall {
 
-/// What joins two control sockets of one process: messages wait in memory, and no descriptor is
-/// needed. For several threads at once, as the socket pair that it stands for.
+/// Connection in memory between two control sockets of one process, without a descriptor. Several
+/// threads may use it at the same time, like the socket pair that it replaces.
 class control_queue {
  public:
   enum class end : unsigned { first, second };
@@ -23,24 +23,27 @@ class control_queue {
   control_queue() = default;
   control_queue(const control_queue&) = delete;
   control_queue& operator=(const control_queue&) = delete;
-  /// Wipes what nobody has received: it may have been the job's secret.
+  /// Overwrites the messages that were not received, because one may hold the job's secret.
   ~control_queue();
 
-  // As the functions of control_socket with these names.
+  // Functions below work like the functions of control_socket with the same names, for the given
+  // end.
 
   bool send(end from, control kind, std::span<const std::byte> body, time_point deadline);
   [[nodiscard]] std::optional<control_message> receive(end at, time_point deadline);
   [[nodiscard]] bool is_ready(end at) const;
   [[nodiscard]] bool has_ended(end at) const;
+  [[nodiscard]] bool is_disconnected() const;
   void on_arrival(end at, std::function<void()> call);
 
-  /// The other end receives what was sent before, and then the end.
+  /// Closes one end. The other end can still receive the messages that were sent to it before.
+  /// After these messages, the other end finds that the connection has ended.
   void close(end which) noexcept;
 
  private:
   struct side {
     std::deque<control_message> arrived;
-    std::size_t bytes = 0; ///< of them
+    std::size_t bytes = 0; ///< total size of the messages that have arrived
     bool is_closed = false;
     std::function<void()> on_arrival;
   };
@@ -54,7 +57,7 @@ class control_queue {
   [[nodiscard]] bool has_space(const side& to, std::size_t bytes) const noexcept;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_; ///< of all ends
+  std::condition_variable changed_; ///< notified when either end changes
   std::array<side, 2> sides_;
 };
 

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-/// Control sockets that are joined in memory.
+/// Control sockets that are connected in memory.
 namespace farcall::control_queue_test {
 namespace {
 
@@ -73,7 +73,7 @@ TEST(control_queue, is_ready_with_a_message_and_with_the_end) {
   EXPECT_TRUE(b.has_ended());
 }
 
-TEST(control_queue, ends_behind_what_was_sent) {
+TEST(control_queue, ends_after_the_sent_messages) {
   auto [a, b] = control_socket::make_pair_in_memory();
   ASSERT_TRUE(a.send(control::ended, text("this is why")));
   {
@@ -94,14 +94,14 @@ TEST(control_queue, ends_when_another_takes_its_place) {
   EXPECT_TRUE(b.has_ended());
 }
 
-TEST(control_queue, takes_no_more_than_a_socket_would) {
+TEST(control_queue, has_the_capacity_of_a_socket) {
   auto [a, b] = control_socket::make_pair_in_memory();
   const std::vector<std::byte> much(60'000);
   std::size_t sent = 0;
   while (a.try_send(control::member, much))
     ASSERT_LT(++sent, 100U);
   EXPECT_GE(sent, 2U);
-  // However long the way is that it has to wait.
+  // A blocked send() waits up to its deadline.
   EXPECT_FALSE(a.send(control::member, much, {}, clock::now() + milliseconds(20)));
   std::future<bool> waiting =
       std::async(std::launch::async, [&] { return a.send(control::member, much, {}, in_time()); });
@@ -112,7 +112,7 @@ TEST(control_queue, takes_no_more_than_a_socket_would) {
   EXPECT_FALSE(b.is_ready());
 }
 
-TEST(control_queue, who_waits_is_woken_by_the_end) {
+TEST(control_queue, the_end_wakes_waiting_threads) {
   auto [a, b] = control_socket::make_pair_in_memory();
   std::future<bool> receiving =
       std::async(std::launch::async, [&] { return b.receive(no_deadline).has_value(); });
@@ -138,7 +138,7 @@ TEST(control_queue, refuses_descriptors_and_messages_that_are_too_long) {
   EXPECT_FALSE(b.is_ready());
 }
 
-TEST(control_queue, tells_of_an_arrival_each_time_that_it_becomes_ready) {
+TEST(control_queue, calls_back_each_time_it_becomes_ready) {
   auto [a, b] = control_socket::make_pair_in_memory();
   ASSERT_TRUE(a.send(control::start));
   int calls = 0;
@@ -155,7 +155,7 @@ TEST(control_queue, tells_of_an_arrival_each_time_that_it_becomes_ready) {
   EXPECT_EQ(calls, 3) << "of the end";
 }
 
-TEST(control_queue, tells_nothing_to_one_that_is_closed) {
+TEST(control_queue, does_not_call_back_a_closed_end) {
   auto [a, b] = control_socket::make_pair_in_memory();
   int calls = 0;
   b.on_arrival([&] { ++calls; });
@@ -165,7 +165,7 @@ TEST(control_queue, tells_nothing_to_one_that_is_closed) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST(control_queue, loses_nothing_of_several_threads) {
+TEST(control_queue, loses_no_messages_of_several_threads) {
   constexpr std::uint32_t senders = 4;
   constexpr std::uint32_t messages = 2'000;
   auto [a, b] = control_socket::make_pair_in_memory();
@@ -183,7 +183,7 @@ TEST(control_queue, loses_nothing_of_several_threads) {
   std::array<std::uint32_t, senders> next{};
   std::uint32_t got = 0;
   while (got < senders * messages && !::testing::Test::HasFailure()) {
-    // As one that only looks when it is told to.
+    // Like a reader that polls only after a notification.
     ASSERT_TRUE(test::eventually([&] { return arrivals.exchange(0) != 0; }));
     while (b.is_ready()) {
       const auto m = b.receive(clock::now());

@@ -18,8 +18,8 @@
 namespace farcall {
 namespace {
 
-constexpr std::size_t most_files = 8;
-constexpr std::size_t largest_message = std::size_t{64} << 10;
+constexpr std::size_t max_files = 8;
+constexpr std::size_t max_message = std::size_t{64} << 10;
 
 control_queue::end end_of(bool is_first) noexcept {
   return is_first ? control_queue::end::first : control_queue::end::second;
@@ -64,9 +64,9 @@ void control_socket::close() noexcept {
 
 bool control_socket::send(control kind, std::span<const std::byte> body, std::span<const int> files,
                           time_point deadline) {
-  if (body.size() > largest_message - sizeof kind || files.size() > most_files) {
-    throw error("a control message has at most " + std::to_string(largest_message - sizeof kind) +
-                " bytes and " + std::to_string(most_files) + " descriptors; this one would have " +
+  if (body.size() > max_message - sizeof kind || files.size() > max_files) {
+    throw error("a control message has at most " + std::to_string(max_message - sizeof kind) +
+                " bytes and " + std::to_string(max_files) + " descriptors; this one would have " +
                 std::to_string(body.size()) + " and " + std::to_string(files.size()));
   }
   if (queue_) {
@@ -77,7 +77,7 @@ bool control_socket::send(control kind, std::span<const std::byte> body, std::sp
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(most_files * sizeof(int))> attached{};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(max_files * sizeof(int))> attached{};
   if (!files.empty()) {
     message.msg_control = attached.data();
     message.msg_controllen = CMSG_SPACE(files.size_bytes());
@@ -106,7 +106,9 @@ bool control_socket::send(control kind, std::span<const std::byte> body, std::sp
       throw_system_error("sending to a target's control socket", reason);
     }
     if (clock::now() >= deadline) return false;
-    // There is no event for space for descriptors in flight.
+    // If the socket is full, wait with poll(). After any other failure, sleep and try again: for
+    // instance, too many descriptors may be in flight, and the system has no event for their
+    // arrival.
     if (reason == EAGAIN) {
       pollfd waiting{fd_.get(), POLLOUT, 0};
       ::poll(&waiting, 1, poll_timeout(deadline));
@@ -141,20 +143,21 @@ std::optional<control_message> control_socket::receive(time_point deadline) {
     if (ready <= 0) return std::nullopt;
     break;
   }
-  std::vector<std::byte> bytes(largest_message);
+  std::vector<std::byte> bytes(max_message);
   iovec part{bytes.data(), bytes.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(most_files * sizeof(int))> attached{};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(max_files * sizeof(int))> attached{};
   message.msg_control = attached.data();
   message.msg_controllen = attached.size();
   ssize_t got = 0;
   bool was_reset = false;
   do {
     got = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
-    // The other side has left something unread. The system says so first, and once; what it has
-    // sent before is still there.
+    // After ECONNRESET, receive once more. This error means that the other side has closed the
+    // socket without reading everything. The system reports it once, before the messages that the
+    // other side had sent, which can still be received.
   } while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !std::exchange(was_reset, true))));
   if (got <= 0) return std::nullopt;
 
@@ -179,7 +182,7 @@ std::optional<control_message> control_socket::receive(time_point deadline) {
   }
   std::memcpy(&received.kind, bytes.data(), sizeof received.kind);
   received.body.assign(bytes.begin() + sizeof received.kind, bytes.begin() + got);
-  // Whoever takes a secret wipes its message; this is a copy.
+  // Wipe this buffer, too, because the receiver of a secret can wipe only the message that it gets.
   wipe(std::span(bytes).first(static_cast<std::size_t>(got)));
   return received;
 }
@@ -189,6 +192,13 @@ bool control_socket::is_ready() const {
   if (!fd_) return true;
   pollfd waiting{fd_.get(), POLLIN, 0};
   return ::poll(&waiting, 1, 0) > 0;
+}
+
+bool control_socket::is_disconnected() const {
+  if (queue_) return queue_->is_disconnected();
+  if (!fd_) return true;
+  pollfd state{fd_.get(), 0, 0};
+  return ::poll(&state, 1, 0) == 1;
 }
 
 bool control_socket::has_ended() const {

@@ -35,7 +35,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr std::size_t most_body = (64 << 10) - sizeof(control);
+constexpr std::size_t max_body = (64 << 10) - sizeof(control);
 
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto* from = reinterpret_cast<const std::byte*>(text.data());
@@ -76,7 +76,7 @@ TEST(control_socket, carries_messages_both_ways) {
 
 TEST(control_socket, keeps_the_boundaries_between_messages) {
   auto [a, b] = control_socket::make_pair();
-  const std::size_t sizes[] = {0, 1, 4096, 0, most_body, 7};
+  const std::size_t sizes[] = {0, 1, 4096, 0, max_body, 7};
   std::uint64_t n = 0;
   for (const std::size_t bytes : sizes)
     ASSERT_TRUE(a.send(control::memory, body_of(bytes, ++n)));
@@ -195,17 +195,17 @@ TEST(control_socket, tells_that_the_other_side_is_gone) {
   EXPECT_FALSE(a.receive(time_point::max()));
 }
 
-TEST(control_socket, what_was_sent_before_the_end_still_arrives) {
+TEST(control_socket, messages_sent_before_the_end_still_arrive) {
   auto [a, b] = control_socket::make_pair();
-  ASSERT_TRUE(a.send(control::joined, bytes_of("last words")));
+  ASSERT_TRUE(a.send(control::joined, bytes_of("last message")));
   a.close();
   const auto message = b.receive(soon());
   ASSERT_TRUE(message);
-  EXPECT_EQ(message->body, bytes_of("last words"));
+  EXPECT_EQ(message->body, bytes_of("last message"));
   EXPECT_FALSE(b.receive(time_point::max()));
 }
 
-TEST(control_socket, what_was_sent_arrives_though_its_sender_left_something_unread) {
+TEST(control_socket, messages_of_a_sender_with_unread_data_arrive) {
   auto [ours, theirs] = control_socket::make_pair();
   ASSERT_TRUE(ours.send(control::hello));
   ASSERT_TRUE(theirs.send(control::ended, {}));
@@ -216,7 +216,7 @@ TEST(control_socket, what_was_sent_arrives_though_its_sender_left_something_unre
   EXPECT_FALSE(ours.receive(no_deadline));
 }
 
-TEST(control_socket, one_that_is_closed_is_gone_itself) {
+TEST(control_socket, a_closed_socket_is_disconnected) {
   control_socket none;
   EXPECT_FALSE(none.receive(time_point::max()));
   EXPECT_FALSE(none.send(control::start));
@@ -227,7 +227,7 @@ TEST(control_socket, one_that_is_closed_is_gone_itself) {
   EXPECT_FALSE(a.receive(time_point::max()));
 }
 
-TEST(control_socket, the_end_of_a_process_is_the_end_of_its_socket) {
+TEST(control_socket, the_end_of_a_process_ends_its_socket) {
   auto [a, b] = control_socket::make_pair();
   const int ours = a.fd();
   test::forked_child child([ours, &theirs = b] {
@@ -275,7 +275,7 @@ TEST(control_socket, descriptors_lead_to_the_same_memory_in_another_process) {
     memory.data()[17] = std::byte{42};
     return theirs.send(control::present) ? 0 : 2;
   });
-  // Made after the fork: it can get there by the socket only.
+  // Created after the fork, so that the child can get it through the socket only.
   const segment memory = segment::create("farcall-test", 4096);
   const int files[] = {memory.fd()};
   ASSERT_TRUE(a.send(control::memory, {}, files));
@@ -284,7 +284,7 @@ TEST(control_socket, descriptors_lead_to_the_same_memory_in_another_process) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(control_socket, a_message_that_is_not_wanted_takes_its_descriptors_along) {
+TEST(control_socket, dropping_a_message_closes_its_descriptors) {
   auto [a, b] = control_socket::make_pair();
   const segment memory = segment::create("farcall-test", 4096);
   const int files[] = {memory.fd()};
@@ -307,7 +307,7 @@ TEST(control_socket, a_lack_of_descriptors_is_named_with_the_remedy) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
-  // The next number that is free is out of bounds, so the kernel has to drop the descriptors.
+  // Set the limit to the next free number, so that the kernel has to drop the descriptors.
   none.rlim_cur = static_cast<rlim_t>(unique_fd(::dup(0)).get());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   std::string what;
@@ -322,21 +322,21 @@ TEST(control_socket, a_lack_of_descriptors_is_named_with_the_remedy) {
 
 // ---- limits -------------------------------------------------------------------------------------
 
-TEST(control_socket, what_no_receiver_would_take_is_not_sent) {
+TEST(control_socket, oversized_messages_are_not_sent) {
   auto [a, b] = control_socket::make_pair();
-  EXPECT_THAT([&] { a.send(control::memory, body_of(most_body + 1, 1)); },
-              ThrowsMessage<error>(AllOf(HasSubstr(std::to_string(most_body)),
-                                         HasSubstr(std::to_string(most_body + 1)))));
+  EXPECT_THAT([&] { a.send(control::memory, body_of(max_body + 1, 1)); },
+              ThrowsMessage<error>(AllOf(HasSubstr(std::to_string(max_body)),
+                                         HasSubstr(std::to_string(max_body + 1)))));
   const std::vector<int> files(9, 0);
   EXPECT_THAT([&] { a.send(control::memory, {}, files); },
               ThrowsMessage<error>(AllOf(HasSubstr("8 descriptors"), HasSubstr("9"))));
   EXPECT_FALSE(b.receive(clock::now())) << "something was sent";
-  EXPECT_TRUE(a.send(control::memory, body_of(most_body, 1)));
+  EXPECT_TRUE(a.send(control::memory, body_of(max_body, 1)));
 }
 
 TEST(control_socket, bytes_that_are_no_message_are_refused) {
   auto [a, b] = control_socket::make_pair();
-  const auto body = body_of(most_body + sizeof(control) + 1, 1);
+  const auto body = body_of(max_body + sizeof(control) + 1, 1);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{3}, body.size()}) {
     ASSERT_EQ(::send(a.fd(), body.data(), bytes, 0), static_cast<ssize_t>(bytes));
     EXPECT_THROW((void)b.receive(soon()), malformed_message) << bytes;
@@ -346,7 +346,7 @@ TEST(control_socket, bytes_that_are_no_message_are_refused) {
   EXPECT_TRUE(b.receive(soon()));
 }
 
-TEST(control_socket, kinds_that_nobody_knows_are_left_to_the_reader) {
+TEST(control_socket, unknown_kinds_are_returned) {
   auto [a, b] = control_socket::make_pair();
   ASSERT_TRUE(a.send(static_cast<control>(0xFFFFFFFF)));
   const auto message = b.receive(soon());
@@ -356,19 +356,34 @@ TEST(control_socket, kinds_that_nobody_knows_are_left_to_the_reader) {
 
 // ---- poll_timeout -------------------------------------------------------------------------------
 
-TEST(poll_timeout, rounds_up_so_that_nobody_wakes_too_early) {
+TEST(poll_timeout, rounds_up_to_milliseconds) {
   const int timeout = poll_timeout(clock::now() + 5s + 1ns);
   EXPECT_GE(timeout, 1);
   EXPECT_LE(timeout, 5001);
   EXPECT_GE(poll_timeout(clock::now() + 1h), 3'500'000);
 }
 
-TEST(poll_timeout, knows_never_and_long_ago) {
+TEST(poll_timeout, handles_no_deadline_and_past_deadlines) {
   EXPECT_EQ(poll_timeout(time_point::max()), -1);
   EXPECT_EQ(poll_timeout(clock::now() - 1ns), 0);
   EXPECT_EQ(poll_timeout(time_point{}), 0);
   EXPECT_EQ(poll_timeout(time_point::min()), 0);
   EXPECT_GT(poll_timeout(time_point::max() - 1h), 0);
+}
+
+TEST(control_socket, is_disconnected_once_an_end_is_closed) {
+  const auto check = [](std::pair<control_socket, control_socket> ends) {
+    auto& [one, other] = ends;
+    EXPECT_FALSE(one.is_disconnected());
+    EXPECT_FALSE(other.is_disconnected());
+    ASSERT_TRUE(other.send(control::hello));
+    EXPECT_FALSE(one.is_disconnected()) << "a message waits";
+    other.close();
+    EXPECT_TRUE(one.is_disconnected());
+    EXPECT_TRUE(other.is_disconnected());
+  };
+  check(control_socket::make_pair());
+  check(control_socket::make_pair_in_memory());
 }
 
 } // namespace

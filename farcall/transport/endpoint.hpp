@@ -5,43 +5,46 @@
 
 #include <cstdint>
 
-/// What a transport hands out for a lane: two rings, and what moves their bytes.
+/// The end of a lane that a transport gives to its users: two rings, and the driver that moves the
+/// bytes of these rings.
 namespace farcall {
 
-/// Carries the bytes of a lane whose ends do not share memory: from the outbox to the peer, and
-/// from the peer into the inbox. Lanes may have one driver in common, as where a network's own
-/// worker moves the bytes of all. All members may be called by several threads at once; none
-/// blocks, and none runs handlers.
+/// Moves the bytes of a lane whose ends do not share memory: from the outbox to the peer, and from
+/// the peer into the inbox. Several lanes may share one driver, for instance if one network worker
+/// moves the bytes of all lanes. Any thread may call any member at any time. The members
+/// neither block nor run handlers.
 class lane_driver {
  public:
-  /// Sends what was committed and takes in what has arrived, on all lanes of the driver.
+  /// Sends committed bytes and receives arrived ones, on all lanes of the driver.
   virtual void progress() noexcept = 0;
 
-  /// The lane's user is about to sleep on its doorbell: from now on until the next record arrives
-  /// the transport polls by itself, and notifies the doorbell. Call between arm() of the doorbell
-  /// and the second poll.
+  /// Called by the lane's user before it sleeps on its doorbell. The user first arms the doorbell,
+  /// then calls this function, and then polls once more. From this call until the next record
+  /// arrives, the transport polls in the user's place, and notifies the doorbell.
   virtual void arm() noexcept = 0;
 
  protected:
   ~lane_driver() = default;
 };
 
-/// One end of a lane: two rings, and where it leads. The rings stay valid until close().
+/// An end of a lane: two rings, the peer, and the worker that serves the lane. The rings stay
+/// valid until close().
 struct endpoint {
   outbox out;
   inbox in;
   node_id peer = no_node;
   std::uint32_t worker = 0;
   bool own_worker = false;
-  bool takes_long = true;  ///< the peer can fetch arguments that do not fit a record
-  bool takes_stops = true; ///< the peer can be told of calls that are stopped
-  std::uint64_t id = 0;    ///< for close(); unique per transport and end
-  /// Null where the two rings are the peer's own. Valid until close().
+  bool takes_long = true;  ///< true if the peer can fetch arguments that are too long for a record
+  bool takes_stops = true; ///< true if the peer handles requests to stop a call
+  std::uint64_t id = 0;    ///< identifies this end in close(); unique within its transport
+  /// Driver that moves the bytes of the two rings. Null if the rings are in memory that the peer
+  /// also uses, so that no bytes need to be moved. Valid until close().
   lane_driver* driver = nullptr;
 };
 
-/// In a child of a fork: nothing goes out by this copy of an end, and nothing comes in. The peer,
-/// and the parent's end, are not concerned.
+/// Disables this copy of an end in a child process after a fork, so that the child sends and
+/// receives nothing more. The peer and the parent's copy are not affected.
 inline void disconnect(endpoint& end) noexcept {
   close(end.out);
   close(end.in);

@@ -7,13 +7,13 @@
 
 namespace farcall {
 
-/// The place of a process among those that something else than the host has started, as mpirun.
-/// Node N of the job is the one whose rank is N.
+/// Place of a process in its process group. Something other than the host has started the group,
+/// for instance mpirun. The process with rank N becomes node N of the job.
 struct group_place {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
-  /// MPI's communicator of these processes, as MPI_Comm_c2f gives it, to be duplicated. Empty
-  /// for MPI_COMM_WORLD.
+  /// MPI communicator of the group's processes, as an integer from MPI_Comm_c2f. The transport uses
+  /// a duplicate of this communicator. If empty, the communicator is MPI_COMM_WORLD.
   std::optional<std::int32_t> communicator;
 };
 

@@ -10,28 +10,30 @@
 
 namespace farcall {
 
-/// What a node without a process is made from.
+/// Parameters of a node without a process.
 struct hosting_site {
-  node_id self = 0; ///< the process that hosts it
+  node_id self = 0; ///< number of the node whose process hosts this one
   node_id node = 1;
   std::uint32_t lane_bytes = 0;
-  std::uint64_t heap_bytes = 0;  ///< most memory for its heap; 0: all that it has
-  std::span<doorbell> doorbells; ///< of the process; outlive the node
+  std::uint64_t heap_bytes = 0;  ///< limit of the node's heap; 0 for all memory of its device
+  std::span<doorbell> doorbells; ///< doorbells of the hosting process, which outlive the node
 };
 
-/// A node that is no process of its own: the process that made it runs it and speaks for it. Its
-/// transport leads there and nowhere else, and only from this process.
+/// A node without a process, such as a device, and the transport to that node. The process that has
+/// made the node runs it and acts for it. Only that process can reach the node, and this transport
+/// reaches only that node.
 class hosted_node : public transport {
  public:
-  /// Adds to the node's own card what it is: architecture, processors.
+  /// Adds the node's architecture and number of processors to its card.
   virtual void describe_node(card& its) const = 0;
 
-  /// Readable once the node has failed; failure() then says why.
+  /// Returns a descriptor that becomes readable when the node has failed. After that, failure()
+  /// returns the reason.
   [[nodiscard]] virtual int failure_fd() const noexcept = 0;
   [[nodiscard]] virtual std::string failure() const = 0;
 
-  /// No more messages. False when what runs there has not ended until `deadline` and was left
-  /// behind.
+  /// Stops the node; afterwards no messages reach it. Returns false if the node's work has not
+  /// ended by `deadline`. That work is then left running.
   virtual bool stop(time_point deadline) noexcept = 0;
 };
 

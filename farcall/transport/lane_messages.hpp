@@ -5,55 +5,66 @@
 #include <cstring>
 #include <span>
 
-/// What nodes send each other about lanes where a network carries messages (message_lane.hpp). The
-/// bytes of a lane follow its header and have no form of their own.
+/// Headers of the messages about lanes that nodes send each other over a message network such as
+/// UCX or MPI (message_lane.hpp). The bytes of a lane follow their header unencoded.
 namespace farcall {
 
 enum class lane_message : std::uint16_t {
-  open = 1, ///< open_header: a lane; comes before anything else of it
-  bytes,    ///< lane_header: what the sender's user has committed
-  credit,   ///< lane_header: how far the sender's user has read
-  close,    ///< lane_header: the opener's user is done, and everything was sent
-  closed,   ///< lane_header: the acceptor has given the lane back
+  open = 1, ///< first message of a lane, which opens the lane; its header is an open_header
+  bytes,    ///< carries bytes that the sender's user has committed
+  credit,   ///< says up to which position the sender's user has read
+  close,    ///< says that the opener's user is done and that all bytes were sent
+  closed,   ///< says that the acceptor has given the lane back
 };
 inline constexpr std::uint16_t last_lane_message = 5;
 
-/// A lane between two nodes: its place in the opener's table, and how often that was used before,
-/// which late messages of the lane before it do not know.
+/// Number of a lane between two nodes. `place` is the lane's index in the opener's table, and `use`
+/// counts the earlier lanes at this place. By `use`, a receiver recognises late messages of such an
+/// earlier lane.
 struct lane_number {
   std::uint32_t place = 0;
   std::uint32_t use = 0;
 
   friend bool operator==(const lane_number&, const lane_number&) = default;
 };
-inline constexpr std::uint32_t most_places = 2048;
-inline constexpr std::uint32_t most_nodes = std::uint32_t{1} << 20;
+inline constexpr std::uint32_t max_places = 2048;
+inline constexpr std::uint32_t max_nodes = std::uint32_t{1} << 20;
 
-/// As short as can be: with it, and with what UCX adds, an empty call fits a line of its shared
-/// memory. Positions are those of the lane's streams, modulo 2^32, which is far more than a ring.
+/// Header of a lane's messages. The header is short, so that an empty call fits one cache line of
+/// UCX's shared memory together with this header and UCX's own. Positions in the lane's byte
+/// streams are stored modulo 2^32. That is unambiguous, because a ring is far smaller than 2^32
+/// bytes.
 struct lane_header {
-  std::uint32_t check = 0;    ///< from check_of(): what does not have the receiver's is dropped
-  std::uint32_t lane = 0;     ///< from way_of()
-  std::uint32_t position = 0; ///< of the first byte of data, or behind the last one
-  std::uint32_t read = 0;     ///< of the stream that goes the other way
+  /// Check word, as check_of() computes it. The receiver drops messages with a wrong check word.
+  std::uint32_t check = 0;
+  std::uint32_t lane = 0; ///< sender, its role, and the lane's place, packed by way_of()
+  /// Position of the message's first byte. If the message has no bytes, position of the byte that
+  /// the sender will send next.
+  std::uint32_t position = 0;
+  /// Position up to which the sender has read the bytes of the other direction.
+  std::uint32_t read = 0;
 };
 
-/// The receiver's key, from its card, and the lane's use.
+/// Returns the check word for a message about a lane. `key` is the key in the receiver's card. The
+/// check word depends on the use count of the lane's place, so that late messages of earlier lanes
+/// at this place fail the check.
 [[nodiscard]] constexpr std::uint32_t check_of(std::uint64_t key, lane_number lane) noexcept {
   return static_cast<std::uint32_t>(key ^ key >> 32) + lane.use * 0x9e3779b1;
 }
-/// Who sends, whether he has opened the lane, and its place.
+/// Packs three values into a word: the sender, whether the sender has opened the lane, and the
+/// lane's place.
 [[nodiscard]] constexpr std::uint32_t way_of(std::uint32_t from, bool is_opener,
                                              lane_number lane) noexcept {
   return from << 12 | lane.place << 1 | (is_opener ? 1U : 0U);
 }
 [[nodiscard]] constexpr std::uint32_t sender_in(std::uint32_t way) noexcept { return way >> 12; }
 [[nodiscard]] constexpr std::uint32_t place_in(std::uint32_t way) noexcept {
-  return way >> 1 & (most_places - 1);
+  return way >> 1 & (max_places - 1);
 }
 [[nodiscard]] constexpr bool is_opener_in(std::uint32_t way) noexcept { return (way & 1) != 0; }
 
-/// The whole position, which is less than 2^31 from `near`.
+/// Restores a 64-bit position from its low 32 bits, `low`. Among all positions with these low bits,
+/// returns the nearest to `near`.
 [[nodiscard]] constexpr std::uint64_t whole_position(std::uint32_t low,
                                                      std::uint64_t near) noexcept {
   const std::uint32_t ahead = low - static_cast<std::uint32_t>(near);
@@ -61,7 +72,7 @@ struct lane_header {
 }
 
 struct open_header {
-  std::uint64_t key = 0; ///< the receiver's
+  std::uint64_t key = 0; ///< the receiver's key
   std::uint32_t from = 0;
   lane_number lane;
   std::uint32_t worker = 0;
@@ -71,7 +82,7 @@ struct open_header {
 
 static_assert(sizeof(lane_header) == 16 && sizeof(open_header) == 32);
 
-/// False when `from` is not of that size.
+/// Copies a header from the bytes `from`. Returns false if their number is not the header's size.
 template <class Header>
 [[nodiscard]] bool read_header(std::span<const std::byte> from, Header& to) noexcept {
   if (from.size() != sizeof to) return false;

@@ -19,59 +19,65 @@
 
 namespace farcall {
 
-/// A process that takes part as a target, as its host sees it. Not for several threads at once.
+/// The host's object for a started process that takes part in the job as a target. One thread uses
+/// it at a time.
 class target_process {
  public:
   target_process() = default;
   target_process(const target_process&) = delete;
   target_process& operator=(const target_process&) = delete;
-  /// Ends the process if it still runs.
+  /// The destructors of derived classes end the process if it still runs.
   virtual ~target_process() = default;
 
   [[nodiscard]] control_socket& socket() noexcept { return socket_; }
 
-  /// What runs there, for people: a path, a command line, a server.
+  /// Returns a text for people that names the program: a path, a command line, or a server.
   [[nodiscard]] const std::string& program() const noexcept { return program_; }
 
-  /// The process runs on this machine, and its socket carries descriptors.
+  /// True if the process runs on this machine, so that its control socket carries descriptors.
   [[nodiscard]] virtual bool is_near() const noexcept = 0;
 
-  /// Readable once the process has ended; -1: the end of its socket is the only sign.
+  /// Returns a descriptor that becomes readable when the process ends; -1 if the host notices the
+  /// end only by the end of the control socket.
   [[nodiscard]] virtual int end_fd() const noexcept { return -1; }
 
-  /// How it ended, or nothing while it runs as far as one can tell without its socket. Waits until
-  /// `deadline`.
+  /// Waits for the process to end, at most until `deadline`, and returns how it ended. Returns
+  /// nullopt if the process still runs at the deadline. If the host notices the end only by the end
+  /// of the control socket, returns nullopt at once.
   [[nodiscard]] virtual std::optional<std::string> wait(time_point /*deadline*/) {
     return std::nullopt;
   }
 
-  /// As child_process::exit_code(), where the system tells it here.
+  /// Returns the exit code, as child_process::exit_code() does, or nullopt if this machine's system
+  /// does not know it.
   [[nodiscard]] virtual std::optional<int> exit_code() const noexcept { return std::nullopt; }
 
-  /// Who has ended and how, as one reads it behind "node 3". `last_words` is the exit reason that
-  /// it, or its server, has given; empty: none.
-  [[nodiscard]] virtual std::string end_text(const std::string& last_words) = 0;
+  /// Returns a text that says what has ended and how. In a message the text follows the node's
+  /// name, such as "node 3". `exit_reason` is the reason that the target or its server has sent, or
+  /// empty.
+  [[nodiscard]] virtual std::string end_text(const std::string& exit_reason) = 0;
 
-  /// Why it may not have said in time what it should (`what`: "report", "join").
+  /// Returns a likely reason why the process has not sent a message that was due. `what` names that
+  /// message: "report" or "join".
   [[nodiscard]] virtual std::string silence_text(const char* what) = 0;
 
-  /// Says, as one reads it behind "node 3", that the process which was started has ended with
-  /// status 0, while another one, process `joined`, is the target in its place. Empty if it is not
-  /// so.
+  /// Returns a text if the started process has exited with status 0, and another process that it
+  /// has started, with number `joined`, is the target in its place. Returns nullopt otherwise. In a
+  /// message the text follows the node's name, such as "node 3".
   [[nodiscard]] virtual std::optional<std::string> replacement_text(std::uint64_t /*joined*/) {
     return std::nullopt;
   }
 
-  /// The process has said that it is a target.
+  /// Called when the process has reported that it is a target.
   virtual void note_joined() noexcept {}
 
-  /// Makes it end. Does not wait.
+  /// Ends the process. Does not wait.
   virtual void kill() noexcept = 0;
-  /// kill() ends it whatever it does. False: it ends by itself, once it runs and sees that its host
-  /// is gone.
+  /// True if kill() always ends the process. False if kill() may only end the connection to the
+  /// process. The process then ends by itself, once it runs and finds that its host is gone.
   [[nodiscard]] virtual bool can_be_killed() const noexcept { return true; }
 
-  /// Lets the system forget it, once wait() has told its end.
+  /// Reaps the process. Called after wait() has returned how it ended.
   virtual void reap() noexcept {}
 
  protected:
@@ -86,38 +92,42 @@ class target_process {
   std::string program_;
 };
 
-/// What launchers are made from. Outlives them.
+/// Parameters of all launchers of a job. The object outlives the launchers.
 struct launch_site {
-  std::span<const target_url> targets; ///< of the whole job
-  std::string program;                 ///< of targets whose URL names none; empty: our own
-  std::vector<std::string> arguments;  ///< of the targets, argv[0] included
-  farcall::access access;              ///< to servers
+  std::span<const target_url> targets; ///< all targets of the job
+  /// Program of the targets whose URL names none; empty for this process's program.
+  std::string program;
+  std::vector<std::string> arguments; ///< arguments of the targets, argv[0] included
+  farcall::access access;             ///< credentials for servers
   std::chrono::milliseconds heartbeat_timeout{5'000};
-  output_sink* output = nullptr; ///< takes what targets elsewhere print; null: nobody does
-  bool takes_all = false;        ///< also what those of this machine print
-  /// Of processes that something else has started, which become the nodes from 1 on.
+  output_sink* output = nullptr; ///< receives the output of targets on other machines; may be null
+  bool takes_all = false;        ///< true if `output` also receives the output of targets on this
+                                 ///< machine
+  /// Number of processes that something other than the host has started, and that become nodes 1,
+  /// 2, ….
   std::uint32_t arrivals = 0;
 };
 
-/// A node that a process is to become. Whoever asks for it keeps the URL meanwhile.
+/// A node for which a process is to be started. The caller keeps the URL alive.
 struct wanted_target {
   node_id node = no_node;
   const target_url* url = nullptr;
 };
 
-/// Makes processes that become targets, or hands out those that exist. Used by one thread at a
+/// Starts processes that become targets, or provides existing processes. One thread uses it at a
 /// time.
 class launcher {
  public:
   virtual ~launcher() = default;
 
-  /// The process that becomes `node`. Does not wait until it says something. Throws start_failed
-  /// with the reason.
+  /// Starts the process that becomes `node`, and does not wait for the process's first message.
+  /// Throws start_failed with the reason.
   [[nodiscard]] virtual std::unique_ptr<target_process> start(node_id node, const target_url& url,
                                                               time_point deadline) = 0;
 
-  /// As start(), of all of them, in their order: a launcher that waits for replies from elsewhere
-  /// waits for all at once. None is left when one cannot be started.
+  /// Starts the processes of all nodes in their order, like start(). A launcher that needs replies
+  /// from other machines waits for all of them at once. If one process cannot be started, none is
+  /// left running.
   [[nodiscard]] virtual std::vector<std::unique_ptr<target_process>>
   start_all(std::span<const wanted_target> all, time_point deadline) {
     std::vector<std::unique_ptr<target_process>> started;
@@ -127,12 +137,13 @@ class launcher {
     return started;
   }
 
-  /// What the transport of the launcher's scheme must know on `node`, in that transport's own
-  /// bytes; after start(). Empty: nothing.
+  /// Returns data that this launcher has for the transport of the same scheme on node `node`, in
+  /// that transport's own format. Returns an empty vector if it has none. Called after start().
   [[nodiscard]] virtual std::vector<std::byte> setup(node_id /*node*/) const { return {}; }
 
-  /// Where processes that something else has started can come from now on; null: not this way.
-  /// Once. The port outlives the launcher. Throws error.
+  /// Opens the port to which processes that something other than the host has started can connect.
+  /// Returns null if the launcher has no such port. Called once. The port outlives the launcher.
+  /// Throws error.
   [[nodiscard]] virtual std::unique_ptr<port> open_port() { return nullptr; }
 };
 

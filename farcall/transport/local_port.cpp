@@ -28,7 +28,7 @@ namespace {
 
 constexpr const char* what = "the name of a port";
 
-/// Names the socket among all of the machine, and cannot be guessed.
+/// Random name of the port's socket. It is unique on this machine and cannot be guessed.
 using socket_name = std::array<char, 32>;
 
 socket_name random_name() {
@@ -46,7 +46,7 @@ struct unix_address {
   socklen_t size = 0;
 };
 
-/// Without a file: the name begins with a zero.
+/// Abstract names of Unix sockets begin with a zero byte.
 unix_address address_of(const socket_name& name) {
   constexpr std::string_view prefix = "farcall-";
   unix_address a;
@@ -65,17 +65,18 @@ unique_fd make_socket(int more) {
   return made;
 }
 
-constexpr std::chrono::microseconds longest_wait = std::chrono::hours(1);
+constexpr std::chrono::microseconds max_wait = std::chrono::hours(1);
 
-/// What a process says first: its number and, so that no other process of the user's takes its
-/// place, the name again.
+/// First message of a process that connects: its rank, and the port's name. Only a process that was
+/// told the name can send it, so that no other process of the same user takes its place.
 struct first_words {
   node_id rank = no_node;
   socket_name name{};
 };
 
-/// Processes that have connected and said nothing yet: for another one the oldest has to go.
-constexpr std::size_t most_silent = 128;
+/// Largest number of connected processes that have not sent their first message yet. If one more
+/// connects, the port drops the oldest of them.
+constexpr std::size_t max_silent = 128;
 
 class local_port final : public port {
  public:
@@ -109,7 +110,7 @@ class local_port final : public port {
       if (count <= 0) return std::nullopt;
       if (event.data.fd == listener_.get()) {
         let_in();
-      } else if (std::optional<arrival> come = hear(event.data.fd)) {
+      } else if (std::optional<arrival> come = receive(event.data.fd)) {
         return come;
       }
     }
@@ -132,15 +133,15 @@ class local_port final : public port {
       throw_system_error("taking in a process of this machine (descriptor limit?)", errno);
     }
     peer.close_on_fork();
-    if (silent_.size() >= most_silent) {
-      refuse(silent_.front(), "has not said what it wants, and too many others have come");
+    if (silent_.size() >= max_silent) {
+      refuse(silent_.front(), "has sent no request yet, and too many other connections wait");
       silent_.pop_front();
     }
     watch(peer.get());
     silent_.push_back(std::move(peer));
   }
 
-  std::optional<arrival> hear(int fd) {
+  std::optional<arrival> receive(int fd) {
     const auto at = std::find_if(silent_.begin(), silent_.end(),
                                  [fd](const unique_fd& s) { return s.get() == fd; });
     unique_fd peer = std::move(*at);
@@ -193,9 +194,10 @@ port_connection connect_local_port(std::span<const std::byte> name, node_id rank
     throw error("the host is on another machine");
   const unix_address at = address_of(words.name);
   unique_fd socket = make_socket(0);
-  // While the host's queue is full.
+  // Limit the time of connect() to `deadline`, because connect() waits while the host's queue of
+  // connections is full.
   const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - clock::now());
-  const auto wait = std::clamp(left, std::chrono::microseconds(1), longest_wait);
+  const auto wait = std::clamp(left, std::chrono::microseconds(1), max_wait);
   const timeval limit{wait.count() / 1'000'000, wait.count() % 1'000'000};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&at.data), at.size) != 0) {

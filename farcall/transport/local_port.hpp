@@ -10,12 +10,13 @@
 
 namespace farcall {
 
-/// A port for processes of this user on this machine, in the same network namespace: a Unix socket
-/// without a file, which carries descriptors. Throws error.
+/// Opens a port for processes of this user on this machine and in this network namespace. The port
+/// is an abstract Unix socket, which carries descriptors. Throws error.
 [[nodiscard]] std::unique_ptr<port> open_local_port();
 
-/// Connects to the port of that name as process `rank`. Waits for space in its queue. Throws error
-/// where it cannot be there, as from another machine, and malformed_message for what is no name.
+/// Connects as process `rank` to the port with this name. Waits until `deadline` while the port's
+/// queue of connections is full. Throws error if the port cannot be reached, for instance from
+/// another machine. Throws malformed_message if `name` is no name of a port.
 [[nodiscard]] port_connection connect_local_port(std::span<const std::byte> name, node_id rank,
                                                  time_point deadline);
 

@@ -28,7 +28,8 @@ std::optional<arrival> next_of(port& at) {
   return come;
 }
 
-/// Somebody who has found the socket and says something else than a process of the group does.
+/// Connects a process that knows the socket's name, but sends other bytes than a process of the
+/// group.
 unique_fd connect_as_stranger(std::span<const std::byte> name, const std::string& words) {
   byte_reader r(name, "the name");
   (void)r.text();
@@ -72,7 +73,7 @@ TEST(local_port, takes_in_processes_with_their_ranks) {
   EXPECT_EQ(got->kind, control::start);
 }
 
-TEST(local_port, refuses_those_who_do_not_know_how_to_join) {
+TEST(local_port, refuses_processes_without_the_name) {
   const auto at = open_local_port();
   const std::vector<std::byte> name = at->name();
   const unique_fd silent = connect_as_stranger(name, "");
@@ -83,14 +84,14 @@ TEST(local_port, refuses_those_who_do_not_know_how_to_join) {
     return is_cut(short_words) && is_cut(wrong_words);
   }));
   EXPECT_FALSE(is_cut(silent));
-  // They keep nobody out.
+  // Refused processes must not keep others out.
   const port_connection right = connect_local_port(name, 5, soon());
   const auto come = next_of(*at);
   ASSERT_TRUE(come);
   EXPECT_EQ(come->rank, 5U);
 }
 
-TEST(local_port, holds_no_more_than_so_many_who_say_nothing) {
+TEST(local_port, limits_silent_connections) {
   const auto at = open_local_port();
   const std::vector<std::byte> name = at->name();
   std::vector<unique_fd> silent;

@@ -6,23 +6,24 @@
 
 namespace farcall {
 
-/// Memory of a peer that this process hands out, because the peer has no program that could. Any
-/// thread may use it.
+/// Memory of a peer that this process allocates for it, because the peer runs no program that could
+/// allocate. Any thread may use it.
 class memory_domain {
  public:
   virtual ~memory_domain() = default;
 
-  /// `bytes`, aligned to `alignment` at least; an address of the peer. May wait until the peer is
-  /// idle, and for calls that use blocks which were released. Throws out_of_memory naming sizes,
-  /// node_failed, and timeout when the wait was longer than until `deadline`.
+  /// Allocates a block of `bytes` bytes, aligned to at least `alignment`, and returns the block's
+  /// address on the peer. May wait until the peer is idle, or until launches have ended that still
+  /// use released blocks. Throws out_of_memory if there is no memory for the block, node_failed if
+  /// the peer has failed, and timeout if the wait has not ended by `deadline`.
   [[nodiscard]] virtual std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment,
                                                time_point deadline) = 0;
 
-  /// Frees the block once the calls that have begun before have ended. Does not wait. False when no
-  /// block starts there.
+  /// Frees the block once all launches that have already begun have ended. Does not wait. Returns
+  /// false if no block starts at this address.
   virtual bool release(std::uint64_t address) noexcept = 0;
 
-  /// Whether the addresses are of this memory.
+  /// True if this memory contains the whole range.
   [[nodiscard]] virtual bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept = 0;
 
  protected:

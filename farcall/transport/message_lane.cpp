@@ -7,8 +7,9 @@
 namespace farcall {
 namespace {
 
-/// Commits within this time after a send, and without a poll in between, wait for company.
-constexpr std::chrono::nanoseconds shortest_gap{2000};
+/// Time for which commits are deferred, from the first commit after a send on, so that one message
+/// carries several commits. Commits are deferred only if the user has not polled since that send.
+constexpr std::chrono::nanoseconds min_gap{2000};
 
 } // namespace
 
@@ -37,7 +38,7 @@ void message_lane::committed(void* lane_pointer) noexcept {
   if (!self.has_polled_.load(std::memory_order_relaxed) && link.moves_by_itself()) {
     const time_point::rep now = clock::now().time_since_epoch().count();
     const time_point::rep again = self.send_again_.load(std::memory_order_relaxed);
-    if (again == 0) self.send_again_.store(now + shortest_gap.count(), std::memory_order_relaxed);
+    if (again == 0) self.send_again_.store(now + min_gap.count(), std::memory_order_relaxed);
     if (again == 0 || now < again) {
       self.defer();
       return;
@@ -48,23 +49,27 @@ void message_lane::committed(void* lane_pointer) noexcept {
     return;
   }
   std::unique_lock guard(link.mutex(), std::try_to_lock);
-  // Who has the lock, not for long, cannot send, and nobody else will, until we poll.
+  // Wait for the lock if only this thread may use the network. The thread that holds the lock must
+  // not send our bytes, which would otherwise stay unsent until this thread polls. The wait is
+  // short.
   if (!guard && !link.moves_by_itself()) guard.lock();
   if (guard) {
     self.send();
   } else {
-    // The thread that has the lock may have looked before our commit.
+    // Defer the send: the thread that holds the lock may have polled the ring before our commit, so
+    // that it would not send our bytes.
     self.defer();
   }
 }
 
 void message_lane::defer() noexcept {
-  if (!deferred_.exchange(true, std::memory_order_seq_cst)) link_->look_again();
+  if (!deferred_.exchange(true, std::memory_order_seq_cst)) link_->poll_again();
 }
 
 void message_lane::send() noexcept {
   if (!is_sending(out_.state()) || is_under_way_) return;
-  // Before the ring is polled: who commits after that puts the mark back.
+  // Clear the mark of deferred bytes before reading the ring. A thread that commits after the read
+  // sets the mark again, so that its bytes are sent later.
   deferred_.exchange(false, std::memory_order_seq_cst);
   const std::uint64_t end = out_.take_all();
   if (sent_ != end) {
@@ -72,12 +77,13 @@ void message_lane::send() noexcept {
     send_again_.store(0, std::memory_order_relaxed);
   }
   while (sent_ != end && !is_under_way_) {
-    // The word behind the last record is written in the peer's ring, too, hence the one granule.
+    // Keep one granule of the peer's ring free, because the peer also writes a commit word behind
+    // the last record that it has received.
     const std::uint64_t limit = peer_read_ + out_.size() - record_alignment;
     const std::uint64_t offset = sent_ & (out_.size() - 1);
     const std::uint64_t bytes =
         std::min({end - sent_, limit - sent_, std::uint64_t{out_.size()} - offset,
-                  std::uint64_t{link_->most_bytes()}});
+                  std::uint64_t{link_->max_bytes()}});
     if (bytes == 0) {
       out_.on(send_event::block);
       return;
@@ -129,7 +135,8 @@ bool message_lane::is_receiving() const noexcept {
 }
 
 void message_lane::take_credit(const lane_header& h) noexcept {
-  // A peer cannot have read what was not sent, nor less than before.
+  // Ignore a position that is not newer than the last one. Also ignore a position behind the sent
+  // bytes, which the peer cannot have read.
   const std::uint64_t read = whole_position(h.read, peer_read_);
   if (read <= peer_read_ || read > sent_) return;
   peer_read_ = read;
@@ -144,7 +151,8 @@ void message_lane::take_bytes(const lane_header& h, std::span<const std::byte> b
     put(bytes);
     for (auto next = early_.begin(); next != early_.end() && next->first == received_;
          next = early_.begin()) {
-      // Taken out first: what is no record ends all that wait.
+      // Take the entry out of early_ before put(). If the bytes are no record, put() clears early_,
+      // and an entry that is still in the map would be destroyed.
       const auto bytes_in_turn = early_.extract(next);
       early_bytes_ -= bytes_in_turn.mapped().size();
       put(bytes_in_turn.mapped());
@@ -152,7 +160,8 @@ void message_lane::take_bytes(const lane_header& h, std::span<const std::byte> b
     end_if_complete();
     return;
   }
-  // Nobody sends messages without bytes, of which any number would fit into the ring.
+  // Refuse bytes that were received before, and more early bytes than a ring holds. Also refuse
+  // empty messages: senders never send them, and any number of them would pass the limit of bytes.
   if (position < received_ || bytes.empty() || early_bytes_ + bytes.size() > in_.size()) {
     corrupt();
     return;
@@ -178,7 +187,8 @@ void message_lane::put(std::span<const std::byte> bytes) noexcept {
     std::memcpy(parts[i].iov_base, bytes.data() + done, n);
     done += n;
   }
-  // Who has more under way than the ring takes does not keep to the credit.
+  // If the peer has sent more bytes than the ring has space for, it has exceeded its credit, and
+  // the lane is corrupt.
   const std::uint64_t before = assembler_.whole();
   received_ += done;
   if (!assembler_.add(done) || done != bytes.size()) {
@@ -202,7 +212,8 @@ void message_lane::take_close(const lane_header& h) noexcept {
 
 void message_lane::end_if_complete() noexcept {
   if (end_ != received_ || !is_receiving()) return;
-  // In order, it ends between two records.
+  // If the stream ends behind a whole record, the peer has closed in order. If it ends inside a
+  // record, the lane is lost.
   const bool is_whole = assembler_.is_between_records();
   if (in_.on(is_whole ? receive_event::end : receive_event::lose)) in_.wake();
 }
@@ -212,7 +223,7 @@ void message_lane::return_credit() noexcept {
   link_->post(*to_, lane_message::credit, header(sent_));
 }
 
-// ---- both ---------------------------------------------------------------------------------------
+// ---- both directions ----------------------------------------------------------------------------
 
 void message_lane::serve() noexcept {
   return_credit();

@@ -13,10 +13,10 @@
 namespace farcall::message_lane_test {
 namespace {
 
-constexpr std::uint32_t ring_bytes = smallest_ring;
+constexpr std::uint32_t ring_bytes = min_ring;
 constexpr std::uint32_t record_bytes = 32;
 
-/// Takes whatever it is given.
+/// Network that accepts every message.
 class network_stub final : public message_link {
  public:
   network_stub() : message_link(512) {}
@@ -31,10 +31,10 @@ class network_stub final : public message_link {
   }
   unsigned poll() noexcept override { return 0; }
   void arm() noexcept override {}
-  void look_again() noexcept override {}
+  void poll_again() noexcept override {}
 };
 
-/// Record number `n` of a stream.
+/// Returns record number `n` of a stream.
 std::vector<std::byte> record(std::uint64_t n) {
   std::vector<std::byte> made(record_bytes);
   test::fill(made.data(), record_bytes, n);
@@ -47,7 +47,7 @@ class message_lanes : public ::testing::Test {
  protected:
   message_lanes() { lane_.fill(end_); }
 
-  /// Bytes of the peer's, from that position of its stream on.
+  /// Delivers bytes of the peer's stream, starting at `position`.
   void come(std::uint32_t position, std::span<const std::byte> bytes) {
     lane_header h;
     h.position = position;
@@ -61,7 +61,7 @@ class message_lanes : public ::testing::Test {
   endpoint end_;
 };
 
-TEST_F(message_lanes, bytes_that_come_before_their_turn_are_read_in_order) {
+TEST_F(message_lanes, bytes_that_arrive_early_are_read_in_order) {
   come(2 * record_bytes, record(2));
   come(record_bytes, record(1));
   EXPECT_FALSE(peek(end_.in));
@@ -74,8 +74,8 @@ TEST_F(message_lanes, bytes_that_come_before_their_turn_are_read_in_order) {
   EXPECT_FALSE(peek(end_.in));
 }
 
-TEST_F(message_lanes, what_came_before_its_turn_may_be_no_record) {
-  // Of these the first ends the lane, and with it go all.
+TEST_F(message_lanes, early_bytes_may_be_no_record) {
+  // The first of these early bytes ends the lane, and all must be dropped with it.
   come(record_bytes, std::array<std::byte, record_bytes>{});
   come(2 * record_bytes, record(2));
   come(0, record(0));
@@ -85,8 +85,8 @@ TEST_F(message_lanes, what_came_before_its_turn_may_be_no_record) {
   EXPECT_EQ(peek(end_.in).kind, record_kind::corrupt);
 }
 
-/// They would cost memory for each, and nothing bounds their number.
-TEST_F(message_lanes, nothing_does_not_wait_for_its_turn) {
+/// Each empty message would take memory, without a bound on their number.
+TEST_F(message_lanes, empty_messages_do_not_wait) {
   come(record_bytes, {});
   EXPECT_EQ(peek(end_.in).kind, record_kind::corrupt);
 }

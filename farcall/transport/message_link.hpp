@@ -12,16 +12,17 @@
 #include <utility>
 #include <vector>
 
-/// What a network of messages (UCX, MPI) has to do so that lanes run over it.
+/// Interface to a message network (UCX, MPI) over which lanes run.
 namespace farcall {
 
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it is final
 class message_lane;
 
-/// A node that something was sent to, or that has sent something, and the lanes between it and us.
-/// Everything with the link's lock.
+/// A node with which this one has exchanged messages, and the lanes between the two. The link's
+/// lock guards all members.
 struct message_peer {
-  /// A place for a lane that we open. A lane is in it until the peer has given it back.
+  /// A place for a lane that this node opens. The lane stays in its place until the peer has given
+  /// the lane back.
   struct place {
     std::unique_ptr<message_lane> open;
     std::uint32_t uses = 0;
@@ -33,16 +34,18 @@ struct message_peer {
   message_peer& operator=(const message_peer&) = delete;
 
   node_id node = no_node;
-  std::uint64_t key = 0;   ///< goes into all headers
-  bool has_failed = false; ///< the network has told us
-  bool is_gone = false;    ///< or the job has: nothing is sent any more
+  std::uint64_t key = 0;   ///< sent in all headers
+  bool has_failed = false; ///< true if the network has reported that the peer has failed
+  /// True if the job has reported that the peer is gone, so that nothing more is sent.
+  bool is_gone = false;
   std::vector<place> opened;
   std::vector<std::uint32_t> free_places;
-  std::vector<std::unique_ptr<message_lane>> accepted; ///< by the opener's place
+  std::vector<std::unique_ptr<message_lane>> accepted; ///< index: the opener's place
 };
 
-/// Carries messages between this process and its peers, in order for each peer. One lock guards it
-/// and the lanes; who polls only tries it.
+/// Carries messages between this process and its peers, and keeps the order of messages to each
+/// peer. One lock guards the link and its lanes. Threads that poll try to take this lock, and do
+/// not wait for it.
 class message_link {
  public:
   message_link(const message_link&) = delete;
@@ -50,31 +53,34 @@ class message_link {
 
   [[nodiscard]] std::mutex& mutex() noexcept { return mutex_; }
 
-  /// Whether the calling thread may use the network at all. What others do waits until one that may
-  /// polls.
+  /// True if the calling thread may use the network. Any other thread leaves its work to a
+  /// permitted thread, which does the work when it polls.
   [[nodiscard]] bool is_for_caller() const noexcept {
     return only_for_ == std::thread::id{} || only_for_ == std::this_thread::get_id();
   }
 
-  /// Whether what is put off goes soon although nobody polls.
+  /// True if the event loop may use the network, too, so that deferred work is done soon even if no
+  /// user's thread polls.
   [[nodiscard]] bool moves_by_itself() const noexcept { return only_for_ == std::thread::id{}; }
 
-  /// The most bytes of a lane that one message takes.
-  [[nodiscard]] std::size_t most_bytes() const noexcept { return most_bytes_; }
+  /// Returns the largest number of a lane's bytes that fit into one message.
+  [[nodiscard]] std::size_t max_bytes() const noexcept { return max_bytes_; }
 
   // ---- with the lock
 
   enum class outcome {
-    sent,      ///< the bytes are needed no longer
-    under_way, ///< header and bytes have to stay until message_lane::was_sent()
-    later,     ///< not now: the link calls message_lane::serve() when it may be tried again
-    failed     ///< the peer cannot be reached
+    sent,      ///< the message was sent, and its bytes are no longer needed
+    under_way, ///< header and bytes must stay in place until message_lane::was_sent()
+    /// Not possible now: the link calls message_lane::serve() when the lane may try again.
+    later,
+    failed ///< the peer cannot be reached
   };
-  /// Sends a part of a lane.
+  /// Sends a part of a lane's bytes in one message.
   [[nodiscard]] virtual outcome send(message_lane& from, const lane_header& header,
                                      std::span<const std::byte> bytes) noexcept = 0;
 
-  /// Sends a header alone. False when that cannot be done, and will not.
+  /// Sends a message that consists of a header only. Returns false if the header can be sent
+  /// neither now nor later.
   virtual bool post(message_peer& to, lane_message kind,
                     std::span<const std::byte> header) noexcept = 0;
   template <class Header>
@@ -82,33 +88,35 @@ class message_link {
     return post(to, kind, std::as_bytes(std::span(&header, 1)));
   }
 
-  /// Takes in what has arrived, and goes on with what is under way, for a user who polls. Returns
-  /// how much there was.
+  /// Receives messages and continues sends, on behalf of a user that polls. Returns the number of
+  /// events.
   virtual unsigned poll() noexcept = 0;
 
-  /// message_lane::serve() follows, once the network can be called again.
+  /// Notes that this lane's message_lane::serve() has to run as soon as the network can be called
+  /// again.
   void serve_soon(message_lane& l) { due_.push_back(&l); }
-  /// Not that one, which goes.
+  /// Removes a lane that is about to be destroyed from the list of lanes to serve.
   void serve_never(const message_lane& l) noexcept { std::erase(due_, &l); }
-  /// Those lanes. Each once or more often.
+  /// Returns the list of lanes to serve, and empties it. A lane may be in the list more than once.
   [[nodiscard]] std::vector<message_lane*> take_due() noexcept { return std::exchange(due_, {}); }
   [[nodiscard]] bool has_due() const noexcept { return !due_.empty(); }
 
-  // ---- without it
+  // ---- without the lock
 
-  /// From now on what arrives makes the transport's descriptor readable.
+  /// Arms the transport's descriptor: from now on, messages that arrive make it readable.
   virtual void arm() noexcept = 0;
-  /// Something was left for the progress thread: that descriptor becomes readable soon.
-  virtual void look_again() noexcept = 0;
+  /// Makes the transport's descriptor readable soon, so that the event loop does the work that the
+  /// calling thread has left to it.
+  virtual void poll_again() noexcept = 0;
 
  protected:
-  explicit message_link(std::size_t most_bytes, std::thread::id only_for = {}) noexcept
-      : most_bytes_(most_bytes), only_for_(only_for) {}
+  explicit message_link(std::size_t max_bytes, std::thread::id only_for = {}) noexcept
+      : max_bytes_(max_bytes), only_for_(only_for) {}
   ~message_link() = default;
 
  private:
   std::mutex mutex_;
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
   std::thread::id only_for_;
   std::vector<message_lane*> due_;
 };

@@ -12,24 +12,25 @@
 namespace farcall {
 namespace {
 
-/// Shorter copies are quicker as messages.
-constexpr std::uint64_t shortest_copy = 8192;
-/// How many pieces are under way for one copy.
-constexpr unsigned most_pieces = 4;
-/// Pieces that go through memory of the engine's are shorter. So many blocks are kept: fresh ones
-/// would cost a page fault for each page.
+/// Threshold of the engine in bytes: shorter copies are quicker if they are sent as messages.
+constexpr std::uint64_t min_copy = 8192;
+/// Largest number of pieces that are in flight for one copy.
+constexpr unsigned max_pieces = 4;
+/// Size of pieces that go through bounce blocks. Other pieces are longer. The engine keeps some
+/// blocks for reuse, because a fresh block costs one page fault for each of its pages.
 constexpr std::uint32_t bounce_bytes = std::uint32_t{256} << 10;
-constexpr std::size_t most_kept_blocks = 8;
+constexpr std::size_t max_kept_blocks = 8;
 
-/// How long a copy polls without anything to do before it offers the processor to others, which may
-/// keep it for a time slice; then before it sleeps, and how long it then sleeps at most.
+/// Limits for a copy that polls and finds nothing. After `spinning`, it yields the CPU between two
+/// polls, which may take a time slice. After `eagerness`, it sleeps between two polls, for at most
+/// `poll_interval` each time.
 constexpr std::chrono::microseconds spinning{50};
 constexpr std::chrono::microseconds eagerness{200};
-constexpr std::chrono::milliseconds look_interval{1};
+constexpr std::chrono::milliseconds poll_interval{1};
 
 } // namespace
 
-/// What one call copies, on its stack.
+/// State of the copy that one call makes. The state is on the caller's stack.
 struct message_rma::copy {
   node_id peer;
   std::uint64_t there;
@@ -38,19 +39,19 @@ struct message_rma::copy {
   bool is_put;
   time_point deadline;
   bool is_bounced = false;
-  std::uint64_t done = 0; ///< up to here pieces were started
+  std::uint64_t done = 0; ///< number of bytes for which pieces have been started
   unsigned under_way = 0;
   bool has_failed = false;
 };
 
 message_rma::message_rma(message_link& link, std::vector<memory_window> own)
     : link_(&link), own_(std::move(own)) {
-  kept_blocks_.reserve(most_kept_blocks);
+  kept_blocks_.reserve(max_kept_blocks);
 }
 
 message_rma::~message_rma() = default;
 
-std::uint64_t message_rma::threshold() const noexcept { return shortest_copy; }
+std::uint64_t message_rma::threshold() const noexcept { return min_copy; }
 
 bool message_rma::check_own(node_id peer, std::uint64_t address,
                             std::uint64_t bytes) const noexcept {
@@ -83,11 +84,12 @@ bool message_rma::run(copy& c) noexcept {
   if (!is_inside(c.peer, c.there, c.bytes)) return false;
   time_point idle_since{};
   try {
-    // What is still on its way would be written over what we put now.
+    // Wait for earlier puts that were given up. Their bytes may still arrive, and would then
+    // overwrite the bytes of this copy.
     if (!wait_for_late_puts(guard, c.peer, c.deadline)) return false;
     c.is_bounced = c.deadline != no_deadline;
     while (c.under_way != 0 || (c.done != c.bytes && !c.has_failed)) {
-      while (c.done != c.bytes && c.under_way < most_pieces && !c.has_failed) {
+      while (c.done != c.bytes && c.under_way < max_pieces && !c.has_failed) {
         if (!start_piece(c)) c.has_failed = true;
       }
       if (c.under_way == 0) break;
@@ -105,14 +107,15 @@ bool message_rma::run(copy& c) noexcept {
     lines.warning("a copy to or from " + node_text(c.peer) + ": " + e.what());
     c.has_failed = true;
     give_up(c);
-    // What is not bounced, the network still reads or writes.
+    // Wait for the pieces without bounce blocks. For these pieces the network still reads or writes
+    // the caller's memory, which the caller may release after the return.
     while (c.under_way != 0)
       wait(guard, idle_since, no_deadline);
     return false;
   }
 }
 
-/// Polls, or sleeps where there has been nothing for a while.
+/// Polls the link, and sleeps if polls have found nothing for a while.
 void message_rma::wait(std::unique_lock<std::mutex>& guard, time_point& idle_since,
                        time_point deadline) {
   if (link_->poll() != 0) {
@@ -125,7 +128,7 @@ void message_rma::wait(std::unique_lock<std::mutex>& guard, time_point& idle_sin
   if (now - idle_since >= eagerness) {
     link_->arm();
     guard.lock();
-    changed_.wait_until(guard, std::min(deadline, now + look_interval));
+    changed_.wait_until(guard, std::min(deadline, now + poll_interval));
     return;
   }
   if (now - idle_since < spinning) {
@@ -172,7 +175,8 @@ bool message_rma::start_piece(copy& c) {
 
 void message_rma::was_sent(piece& p, bool is_good) noexcept {
   p.is_with_network = false;
-  // The answer ends a piece that was sent.
+  // If the piece was sent, the peer's reply ends it, which may have arrived already. If the piece
+  // was not sent, it ends now, because no reply will come.
   if (is_good) {
     release_if_unused(p);
   } else {
@@ -186,7 +190,7 @@ void message_rma::end(piece& p, bool is_good) noexcept {
   release_if_unused(p);
 }
 
-/// Its copy goes on without it.
+/// Detaches a piece from its copy, which no longer waits for the piece.
 void message_rma::leave(piece& p) noexcept {
   --p.of->under_way;
   p.of = nullptr;
@@ -200,14 +204,15 @@ void message_rma::release_if_unused(piece& p) noexcept {
     if (!p.is_good) p.of->has_failed = true;
     leave(p);
   }
-  if (p.bounce && kept_blocks_.size() < most_kept_blocks) {
+  if (p.bounce && kept_blocks_.size() < max_kept_blocks) {
     kept_blocks_.push_back(std::move(p.bounce)); // reserved in the constructor
   }
   pieces_.erase(p.id);
   changed_.notify_all();
 }
 
-/// Bounced pieces of the copy go on without it.
+/// Called for a copy that ends early. Detaches its pieces with bounce blocks, so that the copy no
+/// longer waits for them. The pieces stay, because the network may still use their blocks.
 void message_rma::give_up(copy& c) noexcept {
   for (auto& [id, p] : pieces_) {
     if (p->of == &c && p->bounce) leave(*p);
@@ -227,7 +232,8 @@ bool message_rma::has_late_puts(node_id peer) const noexcept {
   });
 }
 
-/// Until no put that was given up can change the peer's memory. With the lock, which it lets go.
+/// Waits until no put that was given up can change the peer's memory any more. Releases the lock
+/// while it waits.
 bool message_rma::wait_for_late_puts(std::unique_lock<std::mutex>& guard, node_id peer,
                                      time_point deadline) noexcept {
   time_point idle_since{};

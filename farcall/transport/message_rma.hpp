@@ -16,13 +16,13 @@
 
 namespace farcall {
 
-/// What copies over networks of messages (UCX, MPI) have in common. A copy goes in pieces, some of
-/// them under way at once, from and to the memory of both ends. Only windows are copied: the peer
-/// looks whether an address lies in one of its own.
+/// Common part of the RMA engines over message networks (UCX, MPI). A copy between memory of both
+/// ends is made in pieces, of which several are in flight at once. Only memory windows can be
+/// copied: the peer checks that each address is in one of its windows.
 ///
-/// The networks take back nothing that has begun. So where the caller may have to leave before it
-/// has ended, for a deadline, pieces go through memory of the engine's, which stays until the
-/// network is done with it.
+/// The networks cannot cancel a copy that has begun, but a caller with a deadline may return before
+/// its copy has ended. The pieces of such a caller's copy therefore go through bounce blocks, which
+/// the engine keeps until the network no longer uses them.
 class message_rma : public rma_engine {
  public:
   ~message_rma() override;
@@ -41,64 +41,73 @@ class message_rma : public rma_engine {
  protected:
   struct copy;
 
-  /// Bytes of a copy that go in one message. The derived class adds what its network needs.
+  /// Part of a copy that is sent in one message. Derived classes add the data that their network
+  /// needs.
   struct piece {
     piece() = default;
     virtual ~piece() = default;
     piece(const piece&) = delete;
     piece& operator=(const piece&) = delete;
 
-    copy* of = nullptr; ///< null: the copy was given up
+    copy* of = nullptr; ///< copy that waits for this piece; null if that copy was given up
     message_peer* to = nullptr;
-    std::uint64_t id = 0;    ///< chosen here; the peer's answer names it
-    std::uint64_t there = 0; ///< address of the peer's memory
+    std::uint64_t id = 0;    ///< number of this piece, which the peer's reply repeats
+    std::uint64_t there = 0; ///< address in the peer's memory
     std::uint32_t bytes = 0;
     bool is_put = false;
-    std::byte* memory = nullptr; ///< where the network reads or writes
-    std::byte* target = nullptr; ///< of a get that is bounced: where the bytes go in the end
+    std::byte* memory = nullptr; ///< memory that the network reads or writes
+    std::byte* target = nullptr; ///< for a bounced get: destination in the caller's memory
     std::unique_ptr<std::byte[]> bounce;
-    bool is_with_network = false; ///< it reads or writes `memory`, or reads the piece
-    bool has_ended = false;       ///< the peer has answered, or will not
+    bool is_with_network = false; ///< true while the network uses `memory` or this object
+    /// True once the peer has replied to this piece, or if it never will.
+    bool has_ended = false;
     bool is_good = false;
   };
 
-  /// One message. A deadline, and other lanes, wait for one of them at most.
+  /// Largest number of bytes of a piece. Each piece is one message, so that a caller with a
+  /// deadline, and other lanes, wait for the bytes of at most one piece.
   static constexpr std::uint32_t piece_bytes = std::uint32_t{1} << 20;
 
   message_rma(message_link& link, std::vector<memory_window> own);
 
-  // ---- what the derived class does; with the link's lock
+  // ---- implemented by the derived class, and called with the link's lock
 
-  /// Nothing can be done by this copy of the engine: a child of a fork. Without the lock.
+  /// True if this process is a child made by fork(), which cannot use its copy of the engine.
+  /// Called without the lock.
   [[nodiscard]] virtual bool is_forked() const noexcept = 0;
-  /// Whether [address, address + bytes) lies in a window of the peer's.
+  /// True if [address, address + bytes) is in a window of the peer.
   [[nodiscard]] virtual bool is_inside(node_id peer, std::uint64_t address,
                                        std::uint64_t bytes) const noexcept = 0;
-  /// One that can be sent to. Throws error.
+  /// Returns the object of this peer, and first connects to the peer if that was not done before.
+  /// Throws error.
   [[nodiscard]] virtual message_peer& connected(node_id peer) = 0;
   /// Throws std::bad_alloc.
   [[nodiscard]] virtual std::unique_ptr<piece> make_piece() = 0;
-  /// Sends the bytes of a put, or asks for those of a get; was_sent() or end() follow, now or
-  /// later.
+  /// Sends the bytes of a put, or requests the bytes of a get. Calls was_sent() or end() for the
+  /// piece, at once or later.
   virtual void start(piece& p) noexcept = 0;
-  /// Whether the network may keep a piece for ever whose peer is gone, without doing anything more
-  /// with its memory.
+  /// True if a copy need not wait for this piece although the network still has it. This is so if
+  /// the peer is gone and the network may keep the piece for ever, but no longer uses the piece's
+  /// memory.
   [[nodiscard]] virtual bool may_stay(const piece& p) const noexcept = 0;
-  /// Of a piece that has ended while the network has it: takes it back if that can be done. May end
-  /// it.
+  /// Called for a piece that has ended although the network still works on it. Cancels the
+  /// network's operation if the network can do so. May destroy the piece.
   virtual void withdraw(piece& /*p*/) noexcept {}
 
-  // ---- for the derived class; with the link's lock
+  // ---- called by the derived class, which holds the link's lock
 
-  /// The network is done with what was sent: the bytes of a put, or the request of a get.
+  /// Called when the network no longer needs the message of a piece, that is, the bytes of a put or
+  /// the request of a get. `is_good` is false if the message was not sent.
   void was_sent(piece& p, bool is_good) noexcept;
-  /// The peer has answered, or will not.
+  /// Called when a piece has ended, because the peer has replied to it, or because the peer never
+  /// will.
   void end(piece& p, bool is_good) noexcept;
-  /// A piece that waits for that peer; null when there is none.
+  /// Returns the piece with this number that waits for a reply of this peer; null if there is none.
   [[nodiscard]] piece* find(std::uint64_t id, node_id peer) noexcept;
-  /// Copies with the peer end.
+  /// Ends all copies to and from this peer.
   void end_all(node_id peer) noexcept;
-  /// Whether [address, address + bytes) lies in a window of ours. Says so if it does not.
+  /// True if [address, address + bytes) is in a window of this node. Otherwise logs an error and
+  /// returns false.
   [[nodiscard]] bool check_own(node_id peer, std::uint64_t address,
                                std::uint64_t bytes) const noexcept;
 
@@ -119,7 +128,8 @@ class message_rma : public rma_engine {
   std::uint64_t next_id_ = 1;
   std::unordered_map<std::uint64_t, std::unique_ptr<piece>> pieces_;
   std::vector<std::unique_ptr<std::byte[]>> kept_blocks_;
-  std::unordered_map<node_id, std::string> failures_; ///< of the last copy that failed
+  /// Reason of the last failed copy to or from each peer.
+  std::unordered_map<node_id, std::string> failures_;
 };
 
 } // namespace farcall

@@ -13,15 +13,16 @@
 namespace farcall {
 namespace {
 
-/// How long a lane whose link is lost waits for the notice of its node's end, which says more than
-/// the lane can.
-constexpr std::chrono::milliseconds loss_news_time{500};
+/// Time between the loss of a lane that this node has opened and the report of this loss to the
+/// lane's user. In this time, a notice may arrive that the peer's node has ended, which gives a
+/// better reason than the loss of the lane.
+constexpr std::chrono::milliseconds loss_notice_time{500};
 
-/// Both ends' ids of lanes differ in the lowest bit.
+/// Lowest bit of the id of a lane's end. The bit is set if the end is the opener's.
 constexpr std::uint64_t opener_bit = 1;
 
 bool is_ring_size(std::uint32_t bytes) noexcept {
-  return is_power_of_two(bytes) && bytes >= smallest_ring && bytes <= largest_ring;
+  return is_power_of_two(bytes) && bytes >= min_ring && bytes <= max_ring;
 }
 
 std::uint64_t make_key() {
@@ -47,19 +48,19 @@ void for_each_lane(message_peer& p, F f) {
 message_transport::message_transport(message_site site)
     : site_(std::move(site)), key_(make_key()),
       refusals_("more messages over " + site_.network + " were refused") {
-  if (site_.nodes > most_nodes) {
+  if (site_.nodes > max_nodes) {
     throw error(site_.network + " is for jobs of a million nodes at most");
   }
 }
 
-// ---- lanes, for their users ---------------------------------------------------------------------
+// ---- functions that users of lanes call --------------------------------------------------------
 
 void message_transport::admit(const card& peer) {
   if (peer.id == site_.self) return;
   take_card(peer);
   const std::lock_guard guard(link_->mutex());
   if (find_peer(peer.id) == nullptr) return;
-  // It has opened lanes before.
+  // Let accept() return the lanes that the peer has opened before it was admitted.
   std::vector<endpoint> now;
   std::erase_if(early_, [&](const endpoint& e) {
     if (e.peer == peer.id) now.push_back(e);
@@ -77,8 +78,8 @@ endpoint message_transport::open(node_id peer, const lane_shape& shape) {
   const std::lock_guard guard(link_->mutex());
   message_peer& p = connect_peer(peer);
   if (p.free_places.empty()) {
-    if (p.opened.size() == most_places) {
-      throw no_lane_left(node_text(peer) + " has no lane left of " + std::to_string(most_places) +
+    if (p.opened.size() == max_places) {
+      throw no_lane_left(node_text(peer) + " has no lane left of " + std::to_string(max_places) +
                              "; close some",
                          peer);
     }
@@ -158,7 +159,8 @@ void message_transport::forget(node_id peer) noexcept {
   }
   message_peer* const p = find_peer(peer);
   if (p == nullptr) {
-    // What it has sent before may still come.
+    // Make an object for the peer only to mark the peer as gone. Messages that the peer has sent
+    // before may still arrive, and are dropped because of the mark.
     if (is_admitted(peer)) mark_gone(peer);
     return;
   }
@@ -168,13 +170,13 @@ void message_transport::forget(node_id peer) noexcept {
   cut_peer(*p);
 }
 
-// ---- their table --------------------------------------------------------------------------------
+// ---- the table of lanes -------------------------------------------------------------------------
 
 void message_transport::mark_gone(node_id peer) noexcept {
   try {
     use_peer(peer).is_gone = true;
   } catch (const std::bad_alloc&) {
-    log::error("no memory to note that " + node_text(peer) + " is gone");
+    log::error("no memory to note that a node is gone");
   }
 }
 
@@ -192,7 +194,7 @@ endpoint message_transport::publish(message_lane& l, node_id peer, std::uint32_t
   return end;
 }
 
-/// Null when it was closed before.
+/// Removes a lane from the table of users' lanes. Returns null if the lane was closed before.
 message_lane* message_transport::unpublish(std::uint64_t id) noexcept {
   const std::lock_guard guard(table_mutex_);
   const auto at = lanes_.find(id);
@@ -207,7 +209,8 @@ bool message_transport::is_published(const message_lane& l) const noexcept {
   return std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& e) { return e.second == &l; });
 }
 
-/// Nobody uses it; the network may still read from its ring.
+/// Destroys a lane that has no user any more, or keeps it while the network still reads from its
+/// ring.
 void message_transport::retire(std::unique_ptr<message_lane> l) noexcept {
   if (!l) return;
   l->cut();
@@ -217,7 +220,7 @@ void message_transport::retire(std::unique_ptr<message_lane> l) noexcept {
   try {
     retired_.push_back(std::move(l));
   } catch (const std::bad_alloc&) {
-    // The network would read from memory that is given back.
+    // Leak the lane: destroying it would free memory that the network still reads.
     l.release(); // NOLINT(bugprone-unused-return-value): a leak is better
   }
 }
@@ -228,7 +231,7 @@ void message_transport::free_place(message_peer& p, std::uint32_t place) noexcep
   p.free_places.push_back(place); // reserved in open()
 }
 
-/// Lanes that we had opened and closed.
+/// Frees the places of the lanes that this node has opened and whose users have closed them.
 void message_transport::free_closed(message_peer& p) noexcept {
   for (std::uint32_t i = 0; i < p.opened.size(); ++i) {
     if (p.opened[i].open && !is_published(*p.opened[i].open)) free_place(p, i);
@@ -245,7 +248,7 @@ bool message_transport::has_unsent() noexcept {
   return any;
 }
 
-// ---- what arrives -------------------------------------------------------------------------------
+// ---- messages that arrive -----------------------------------------------------------------------
 
 void message_transport::take_lane_message(lane_message kind, std::span<const std::byte> header,
                                           std::span<const std::byte> bytes) noexcept {
@@ -297,7 +300,7 @@ void message_transport::take_open(std::span<const std::byte> header) noexcept {
   open_header h;
   if (!read_header(header, h) || !is_from_peer(h.key, h.from)) return;
   try {
-    if (!is_ring_size(h.ring_bytes) || h.lane.place >= most_places) {
+    if (!is_ring_size(h.ring_bytes) || h.lane.place >= max_places) {
       refusals_.warning(node_text(h.from) + " opens a lane of impossible size; refused");
       return;
     }
@@ -314,7 +317,8 @@ void message_transport::take_open(std::span<const std::byte> header) noexcept {
     const endpoint end = publish(*made, h.from, h.worker, h.own_worker != 0, 0);
     p.accepted[place] = std::move(made);
     if (!is_admitted(h.from)) {
-      // It has had our card before we have had its.
+      // Keep the lane until the opener is admitted here. An opener can be early, because it may get
+      // our card before we get its card.
       early_.push_back(end);
       return;
     }
@@ -326,13 +330,15 @@ void message_transport::take_open(std::span<const std::byte> header) noexcept {
   }
 }
 
-/// To whoever accepts lanes.
+/// Queues a new lane for accept(), and notifies the threads that may accept it.
 void message_transport::offer(const endpoint& end) {
   {
     const std::lock_guard guard(table_mutex_);
     waiting_.push_back(end);
   }
-  // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+  // Increment the counter of new lanes before the doorbell is checked. Both are sequentially
+  // consistent, so that one of two things holds: a receiver that is about to sleep sees the new
+  // count, or this thread sees that the receiver has armed its doorbell.
   arrivals_.fetch_add(1, std::memory_order_seq_cst);
   notify_of_lane(site_.doorbells[doorbell_of(end.worker)], site_.doorbells.back(), end.own_worker);
 }
@@ -341,13 +347,13 @@ std::size_t message_transport::doorbell_of(std::uint32_t worker) const noexcept 
   return worker < site_.doorbells.size() ? worker : 0;
 }
 
-/// The peer has given a lane back that we had opened.
+/// Handles the message `closed`, by which the peer gives back a lane that this node had opened.
 void message_transport::take_closed(std::span<const std::byte> header) noexcept {
   lane_header h;
   message_lane* const l = lane_for(header, h);
   if (l == nullptr || l->which_end() != lane_role::opener) return;
   if (is_published(*l)) {
-    lose(*l); // before our user has closed it
+    lose(*l); // the lane's user on this node has not closed it yet
   } else {
     free_place(l->to(), l->number().place);
   }
@@ -356,8 +362,8 @@ void message_transport::take_closed(std::span<const std::byte> header) noexcept 
 void message_transport::lose(message_lane& l) noexcept {
   if (!l.lose()) return;
   try {
-    lost_.emplace_back(clock::now() + loss_news_time, &l);
-    link_->look_again();
+    lost_.emplace_back(clock::now() + loss_notice_time, &l);
+    link_->poll_again();
   } catch (const std::bad_alloc&) {
     l.declare_lost();
   }
@@ -404,7 +410,7 @@ void message_transport::sweep() noexcept {
     e.second->declare_lost();
     return true;
   });
-  if (!lost_.empty()) link_->look_again();
+  if (!lost_.empty()) link_->poll_again();
 }
 
 } // namespace farcall

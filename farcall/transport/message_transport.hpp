@@ -21,9 +21,9 @@
 
 namespace farcall {
 
-/// What transports over networks of messages have in common: the lanes to and from each peer, how
-/// they are opened, accepted and given back, and what becomes of those whose peer is gone. Whoever
-/// derives from it knows the peers, and calls take_lane_message() and after_progress().
+/// Common part of transports over message networks such as UCX and MPI. This class opens, accepts
+/// and gives back the lanes to and from each peer, and ends them if the peer is gone. The derived
+/// class manages the peers, and calls take_lane_message() and after_progress().
 class message_transport : public transport {
  public:
   message_transport(const message_transport&) = delete;
@@ -43,56 +43,61 @@ class message_transport : public transport {
 
  protected:
   struct message_site {
-    std::string network; ///< for people: "UCX"
+    std::string network; ///< name for messages: "UCX"
     node_id self = 0;
     std::size_t nodes = 1;
     std::uint32_t ring_bytes = 0;
     std::span<doorbell> doorbells;
   };
 
-  /// Throws error where the job has too many nodes, or the system has no random numbers.
+  /// Throws error if the job has too many nodes, or if the system provides no random numbers.
   explicit message_transport(message_site site);
-  /// Before anything else; the link lives as long as the derived class.
+  /// Stores the link. Called before any other member. The link lives as long as the derived class.
   void attach(message_link& link) noexcept { link_ = &link; }
 
-  // ---- what the derived class knows; with the link's lock, except where said
+  // ---- implemented by the derived class; called with the link's lock unless the comment says
+  // otherwise
 
-  /// Remembers the card. Without the lock. Throws error.
+  /// Stores the card of a peer that has joined. Called without the lock. Throws error.
   virtual void take_card(const card& peer) = 0;
-  /// Without the lock. False for numbers of no node.
+  /// True if the node with number `peer` was admitted. False also if no node has this number.
+  /// Called without the lock.
   [[nodiscard]] virtual bool is_admitted(node_id peer) const noexcept = 0;
-  /// Null for a peer that is not used.
+  /// Returns the object of the peer, or null if this process has not used that peer so far.
   [[nodiscard]] virtual message_peer* find_peer(node_id peer) noexcept = 0;
-  /// Of any node, also one that is not admitted yet; the same for as long as the transport lives.
-  /// Throws std::bad_alloc.
+  /// Returns the object of the node `peer`, which need not be admitted yet. The object stays at its
+  /// address as long as the transport lives. Throws std::bad_alloc.
   [[nodiscard]] virtual message_peer& use_peer(node_id peer) = 0;
-  /// The same, ready to be sent to. Throws error.
+  /// Like use_peer(), but also connects the peer, so that messages can be sent to it. Throws error.
   [[nodiscard]] virtual message_peer& connect_peer(node_id peer) = 0;
   virtual void for_each_used(const std::function<void(message_peer&)>& f) = 0;
-  /// Connected, and neither failed nor gone.
+  /// True if the peer is connected, has not failed and has not left.
   [[nodiscard]] virtual bool is_up(const message_peer& peer) const noexcept = 0;
-  /// Nothing goes there, and nothing comes, any more.
+  /// Ends the traffic with the peer in both directions.
   virtual void cut_peer(message_peer& peer) noexcept = 0;
-  /// Nothing can be done by this copy of the transport: a child of a fork.
+  /// True if this process is a child made by fork(), which cannot use its copy of the transport.
   [[nodiscard]] virtual bool is_forked() const noexcept = 0;
 
-  // ---- for the derived class; with the link's lock
+  // ---- called by the derived class, which holds the link's lock
 
   void take_lane_message(lane_message kind, std::span<const std::byte> header,
                          std::span<const std::byte> bytes) noexcept;
-  /// Of a node that may be in the job, knows our key, and is not gone.
+  /// True if a message with this key and sender may be handled. The key must be our own key, and
+  /// the sender must be another node of the job that is not gone.
   [[nodiscard]] bool is_from_peer(std::uint64_t key, std::uint32_t from) noexcept;
-  /// Goes on with what messages and completions have made possible.
+  /// Does the work that has become possible because messages have arrived or sends have completed.
   void after_progress() noexcept;
-  /// What nobody does by polling. At each of the progress thread's turns.
+  /// Does the work that the users' polls have left undone. Called in each iteration of the event
+  /// loop.
   void sweep() noexcept;
-  /// The network says that the peer is gone.
+  /// Called when the network reports that the peer is gone.
   void lose_peer(message_peer& peer) noexcept;
-  /// Something that was committed has not gone.
+  /// True if some lane has committed bytes that were not sent.
   [[nodiscard]] bool has_unsent() noexcept;
 
   [[nodiscard]] const message_site& site() const noexcept { return site_; }
-  /// What peers have to name in all that they send; nobody can guess it.
+  /// Returns this process's random key, which no other process can guess. Peers must put it into
+  /// all messages to this process.
   [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
 
  private:
@@ -115,17 +120,19 @@ class message_transport : public transport {
   message_site site_;
   std::uint64_t key_;
   message_link* link_ = nullptr;
-  /// Of lanes that users have; taken after the link's lock.
+  /// Guards the table of lanes that users have. Taken after the link's lock if both are needed.
   mutable std::mutex table_mutex_;
   std::uint64_t next_id_ = 2;
   std::map<std::uint64_t, message_lane*> lanes_;
   std::deque<endpoint> waiting_;
   std::atomic<std::uint32_t> arrivals_{0};
-  // With the link's lock.
-  std::vector<endpoint> early_; ///< opened by nodes that are not admitted yet
+  // The link's lock guards all members below.
+  std::vector<endpoint> early_; ///< lanes from nodes that are not admitted yet
   std::vector<node_id> to_connect_;
-  std::vector<std::unique_ptr<message_lane>> retired_;     ///< whose last message is under way
-  std::vector<std::pair<time_point, message_lane*>> lost_; ///< whose users are told then
+  /// lanes without a user whose last message is still in flight
+  std::vector<std::unique_ptr<message_lane>> retired_;
+  /// lost lanes, each with the time at which its user is told of the loss
+  std::vector<std::pair<time_point, message_lane*>> lost_;
   log::limited_log refusals_;
 };
 

@@ -10,11 +10,11 @@
 
 namespace farcall {
 
-/// What a process prints to.
+/// Standard output and standard error of a process.
 enum class output_stream : std::uint8_t { output = 1, error = 2 };
 
-/// Takes what targets print, from whoever starts them, to where the host prints. Any thread. No
-/// member waits for whoever reads it there.
+/// Forwards the output of targets to the host's output. Any thread may call any member. The calls
+/// do not wait for the program that reads the host's output.
 class output_sink {
  public:
   output_sink() = default;
@@ -22,17 +22,18 @@ class output_sink {
   output_sink& operator=(const output_sink&) = delete;
   virtual ~output_sink() = default;
 
-  /// What a target has printed elsewhere. Copies it. `written` is called on a thread of the sink's
-  /// once it was written, or cannot be, with the number of bytes: of one stream those of several
-  /// calls may be told together, by the first one's. Whoever keeps no more than so much under way
-  /// bounds the sink's memory. A sink that has ended its work drops it, and tells nobody.
+  /// Writes output that a target has printed on another machine. Later a thread of the sink calls
+  /// `written` with the number of bytes that were written, or that cannot be written. A caller can
+  /// thereby limit its unwritten bytes, and so the sink's memory. One call of `written` may also
+  /// count bytes of later calls of take() for the same stream. A sink that has ended drops the
+  /// bytes and calls nothing.
   virtual void take(node_id node, output_stream stream, std::string_view bytes,
                     std::function<void(std::size_t bytes)> written) = 0;
 
-  /// The end of a pipe to which a target of this machine prints. Throws error.
+  /// Begins to read the pipe to which a target of this machine prints. Throws error.
   virtual void read(node_id node, output_stream stream, unique_fd from) = 0;
 
-  /// The target has ended: what lies in its pipes is its last.
+  /// Called when the target has ended, so that its pipes hold its last output.
   virtual void end(node_id node) noexcept = 0;
 };
 

@@ -11,42 +11,49 @@
 #include <string>
 #include <vector>
 
-/// How processes that something else than the host has started come to it. As MPI_Open_port,
-/// MPI_Comm_accept and MPI_Comm_connect.
+/// Ports by which processes that the host has not started connect to the host and join its job. The
+/// functions correspond to MPI_Open_port, MPI_Comm_accept and MPI_Comm_connect.
 namespace farcall {
 
-/// A process that has come to a port, and proved that it belongs to the job.
+/// A process that has connected to a port and has proved that it belongs to the job.
 struct arrival {
-  node_id rank = no_node;      ///< as it says
-  unique_fd socket;            ///< a control socket
-  bool is_near = false;        ///< it runs on this machine, and the socket carries descriptors
-  std::string process;         ///< for people: "process 7", "a process at 192.0.2.1:9"
-  std::shared_ptr<void> keeps; ///< what its bytes go through; lives as long as the socket is used
+  node_id rank = no_node; ///< as the process claims
+  unique_fd socket;       ///< a control socket
+  /// true if the process runs on this machine, and the socket carries descriptors
+  bool is_near = false;
+  std::string process; ///< name of the process in messages: "process 7", "a process at
+                       ///< 192.0.2.1:9"
+  /// Relay through which the socket's bytes pass, or null. Must be kept as long as the socket is
+  /// used.
+  std::shared_ptr<void> keeps;
 };
 
-/// Where processes come that the host has not started, to become its targets. Used by one thread.
+/// Accepts processes that the host has not started and that become its targets. One thread uses it.
 class port {
  public:
   port() = default;
   port(const port&) = delete;
   port& operator=(const port&) = delete;
-  /// Nobody comes any more; those that have stay.
+  /// Closes the port. Processes that were accepted are not affected.
   virtual ~port() = default;
 
-  /// What they need to know, a few hundred bytes. It is secret: who knows it can come.
+  /// Returns the data that a process needs to connect to this port, a few hundred bytes. The data
+  /// is secret, because any process that knows it can connect.
   [[nodiscard]] virtual std::vector<std::byte> name() const = 0;
 
-  /// Readable while accept() has something, or may have.
+  /// Returns a descriptor that is readable if accept() may return a process.
   [[nodiscard]] virtual int wait_fd() const noexcept = 0;
 
-  /// The next that has come; nothing: none has. Never blocks.
+  /// Returns the next process that has connected, or nullopt if there is none now. Never blocks.
   [[nodiscard]] virtual std::optional<arrival> accept() = 0;
 };
 
-/// A process's connection to the port of its host.
+/// Connection from a process to the port of its host.
 struct port_connection {
-  unique_fd socket;            ///< a control socket: what membership::join() takes
-  std::shared_ptr<void> keeps; ///< what its bytes go through; lives as long as the socket is used
+  unique_fd socket; ///< control socket for target_side::join()
+  /// Relay through which the socket's bytes pass, or null. Must be kept as long as the socket is
+  /// used.
+  std::shared_ptr<void> keeps;
 };
 
 } // namespace farcall

@@ -28,7 +28,8 @@
 namespace farcall {
 namespace {
 
-/// How long the end of a child_process waits for a process that it has killed.
+/// Longest time for which the destructor of child_process waits for the end of the process that it
+/// has killed.
 constexpr std::chrono::milliseconds time_to_die{2000};
 
 std::string why_not_started(const std::string& program, int reason) {
@@ -55,49 +56,57 @@ std::string describe(const process_end& end) {
   return "was killed by " + signal_text(end.number);
 }
 
-class spawn_actions {
- public:
-  spawn_actions() { ::posix_spawn_file_actions_init(&actions_); }
-  spawn_actions(const spawn_actions&) = delete;
-  spawn_actions& operator=(const spawn_actions&) = delete;
-  ~spawn_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
-  // Copying a descriptor onto itself clears its close-on-exec mark in the child only.
-  void keep(int fd) { copy(fd, fd); }
-  void copy(int fd, int to) { ::posix_spawn_file_actions_adddup2(&actions_, fd, to); }
-  posix_spawn_file_actions_t* get() { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-};
-
-class spawn_attributes {
- public:
-  spawn_attributes() {
-    ::posix_spawnattr_init(&attributes_);
-    // A target starts with no signal blocked, whatever the calling thread has blocked.
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    // Signals of the terminal, and those to the host's process group, are for the host, whose end
-    // ends the target.
-    ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  }
-  spawn_attributes(const spawn_attributes&) = delete;
-  spawn_attributes& operator=(const spawn_attributes&) = delete;
-  ~spawn_attributes() { ::posix_spawnattr_destroy(&attributes_); }
-  posix_spawnattr_t* get() { return &attributes_; }
-
- private:
-  posix_spawnattr_t attributes_{};
-};
-
 } // namespace
 
 std::string signal_text(int signal) {
   const char* const name = ::sigabbrev_np(signal);
   return "signal " + std::to_string(signal) +
          (name != nullptr ? std::string(" (SIG") + name + ")" : std::string());
+}
+
+std::vector<char*> argument_pointers(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (const std::string& word : words)
+    pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+int spawn(pid_t& child, const std::string& program, const std::vector<std::string>& arguments,
+          const spawn_options& options) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  const auto copy = [&actions](int fd, int to) {
+    if (fd >= 0) ::posix_spawn_file_actions_adddup2(&actions, fd, to);
+  };
+  // Let the child inherit this descriptor: copying it onto itself clears its close-on-exec mark in
+  // the child, but not in this process.
+  copy(options.inherited, options.inherited);
+  copy(options.input, STDIN_FILENO);
+  copy(options.prints_to.output, STDOUT_FILENO);
+  copy(options.prints_to.error, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::posix_spawnattr_setsigmask(&attributes, &signals);
+  ::sigaddset(&signals, SIGPIPE);
+  ::posix_spawnattr_setsigdefault(&attributes, &signals);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(
+      &attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK |
+                                      (options.has_own_group ? POSIX_SPAWN_SETPGROUP : 0) |
+                                      (options.ends_by_sigpipe ? POSIX_SPAWN_SETSIGDEF : 0)));
+  const std::vector<char*> argv = argument_pointers(arguments);
+  std::vector<char*> environment;
+  if (options.environment != nullptr) environment = argument_pointers(*options.environment);
+  const int reason = (options.searches_path ? ::posix_spawnp : ::posix_spawn)(
+      &child, program.c_str(), &actions, &attributes, argv.data(),
+      options.environment != nullptr ? environment.data() : environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  return reason;
 }
 
 child_process::child_process(child_process&& other) noexcept
@@ -125,10 +134,11 @@ child_process::~child_process() {
       log::warning("process " + std::to_string(pid_) + " was killed and has not ended " +
                    std::to_string(time_to_die.count()) +
                    " ms later: the system holds it, as in a "
-                   "file system that does not answer; it is left behind");
+                   "file system that does not respond; it is left behind");
     }
   } catch (const std::exception&) {
-    // It is left behind, too: there is no memory for words.
+    // Leave the process behind without a warning, because there is no memory for the warning's
+    // text.
   }
 }
 
@@ -137,37 +147,26 @@ child_process child_process::start(const std::string& program,
                                    const std::string& variable, const std::string& value,
                                    int inherited, const std::vector<std::string>& environment,
                                    const child_output& prints_to, target_program runs) {
-  const std::string assignment = variable + "=" + value;
-  std::vector<char*> entries;
-  for (const std::string& entry : environment) {
-    if (!entry.starts_with(variable + "=")) entries.push_back(const_cast<char*>(entry.c_str()));
-  }
-  entries.push_back(const_cast<char*>(assignment.c_str()));
-  entries.push_back(nullptr);
-  std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (const std::string& a : arguments)
-    argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-
+  std::vector<std::string> entries = environment;
+  std::erase_if(entries, [&](const std::string& e) { return e.starts_with(variable + "="); });
+  entries.push_back(variable + "=" + value);
   const unique_fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!nothing) {
     const std::string why = reason_text(errno);
     throw start_failed("the target program \"" + program + "\" cannot be started: /dev/null, its " +
                        "standard input, cannot be opened: " + why);
   }
-  spawn_actions actions;
-  actions.keep(inherited);
-  actions.copy(nothing.get(), STDIN_FILENO);
-  if (prints_to.output >= 0) actions.copy(prints_to.output, STDOUT_FILENO);
-  if (prints_to.error >= 0) actions.copy(prints_to.error, STDERR_FILENO);
-  spawn_attributes attributes;
   child_process child;
   child.start_ = start_record::open();
   const int reason = [&] {
     const limit_scope marked(runs);
-    return ::posix_spawn(&child.pid_, program.c_str(), actions.get(), attributes.get(), argv.data(),
-                         entries.data());
+    // Give the child a process group of its own. Signals from the terminal, or to the host's group,
+    // then reach the host only. The target still ends, because its host ends.
+    return spawn(child.pid_, program, arguments,
+                 {.input = nothing.get(),
+                  .prints_to = prints_to,
+                  .inherited = inherited,
+                  .environment = &entries});
   }();
   child.start_.name(reason == 0 ? child.pid_ : start_record::no_child);
   if (reason != 0) {
@@ -227,7 +226,8 @@ void child_process::reap() noexcept {
 void child_process::kill() noexcept {
   if (pid_ == 0 || ended_) return;
 #ifdef SYS_pidfd_send_signal
-  // The number may be another process's already, if this process ignores SIGCHLD.
+  // Send the signal by pidfd, because the process number may already belong to another process.
+  // This happens if this process ignores SIGCHLD, so that the system reaps its children.
   if (pidfd_ && (::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0) == 0 ||
                  errno == ESRCH)) {
     return;
@@ -238,7 +238,7 @@ void child_process::kill() noexcept {
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> entries;
-  // clearenv() leaves no table.
+  // Test for null, because clearenv() sets `environ` to null.
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
     entries.emplace_back(*entry);
   return entries;
@@ -265,8 +265,10 @@ std::string executable_of_this() {
   const std::string path = own_program();
   struct stat named{};
   struct stat running{};
-  // An emulator changes what the link reads, and is itself the file behind the link. A file that
-  // was replaced has another path.
+  // Compare the file that the link /proc/self/exe leads to with the file that the link's text
+  // names. If the two differ, an emulator runs the program: it shows the program's path as the
+  // text, but the link leads to the emulator itself. If the text names no file, the program's file
+  // was replaced, and the link still leads to the running program.
   if (::stat(path.c_str(), &named) != 0 || ::stat(running_program, &running) != 0 ||
       (named.st_dev == running.st_dev && named.st_ino == running.st_ino)) {
     return running_program;
@@ -276,7 +278,8 @@ std::string executable_of_this() {
 
 void open_standard_descriptors() noexcept {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest number that is free is this one.
+    // Open /dev/null under this closed number: open() returns the lowest free number, which is
+    // `fd`.
     if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF) (void)::open("/dev/null", O_RDWR);
   }
 }
@@ -284,7 +287,7 @@ void open_standard_descriptors() noexcept {
 void print_lines_into_pipes() noexcept {
   struct stat status{};
   if (::fstat(STDOUT_FILENO, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
-  // One that the program has made unbuffered has a buffer of a byte.
+  // Leave the stream as it is if the program has made it unbuffered; its buffer then has one byte.
   if (::__fbufsize(stdout) == 1) return;
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
 }

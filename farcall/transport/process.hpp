@@ -12,25 +12,51 @@
 
 namespace farcall {
 
-/// Tells a target the descriptor of its control socket; nobody else has it set.
+/// Environment variable that holds the number of a target's control socket descriptor; only targets
+/// have it.
 inline constexpr const char* bootstrap_variable = "FARCALL_BOOTSTRAP";
 
-/// The environment of this process as it is now, "NAME=value" each. Not while others change it.
+/// Returns the current environment of this process as "NAME=value" texts. The environment must not
+/// change during the call.
 [[nodiscard]] std::vector<std::string> own_environment();
 
-/// Where a child's output goes; -1: where this process's does.
+/// Descriptors to which a child prints; -1 for the output of this process.
 struct child_output {
   int output = -1;
   int error = -1;
 };
 
+/// Returns pointers to the words and a final null, as exec takes them. The pointers are valid as
+/// long as the words.
+[[nodiscard]] std::vector<char*> argument_pointers(const std::vector<std::string>& words);
+
+/// Descriptors, environment and signals of a program that spawn() starts.
+struct spawn_options {
+  int input = -1; ///< standard input of the program; -1 for this process's
+  child_output prints_to = {};
+  int inherited = -1;                                    ///< a descriptor that the program inherits
+                                                         ///< under the same number
+  const std::vector<std::string>* environment = nullptr; ///< null for this process's
+  bool searches_path = false;
+  bool has_own_group = true;
+  /// True if SIGPIPE shall end the program, even if this process ignores the signal.
+  bool ends_by_sigpipe = false;
+};
+
+/// Starts a program in which no signal is blocked. The program inherits all descriptors that are
+/// not close-on-exec. Stores the program's process number in `child`. Returns 0, or an error
+/// number.
+[[nodiscard]] int spawn(pid_t& child, const std::string& program,
+                        const std::vector<std::string>& arguments,
+                        const spawn_options& options = {});
+
 struct process_end;
 
-/// "signal 11 (SIGSEGV)".
+/// Returns text such as "signal 11 (SIGSEGV)".
 [[nodiscard]] std::string signal_text(int signal);
 
-/// A child process that runs a target. Owns it: it is killed and reaped at the end, unless it ended
-/// before.
+/// A child process that runs a target. The object owns the process: its destructor kills and reaps
+/// the process, unless the process was reaped before.
 class child_process {
  public:
   child_process() noexcept = default;
@@ -40,11 +66,12 @@ class child_process {
   child_process& operator=(const child_process&) = delete;
   ~child_process();
 
-  /// Starts `program` with these arguments (argv[0] included) and this environment plus
-  /// `variable=value`. Its standard input is empty: as with mpirun, what people type is for node 0.
-  /// The child gets the descriptor `inherited`, and descriptors that the user left without
-  /// close-on-exec. Gets the record and the limit of start_mark.hpp, too, and a process group of
-  /// its own. Throws start_failed with the reason when the program cannot be executed.
+  /// Starts `program` as a child that is a target, with these arguments (argv[0] included) and this
+  /// environment, to which `variable=value` is added. The child's standard input is empty, because
+  /// terminal input is for node 0, as with mpirun. The child inherits the descriptor `inherited`,
+  /// and all descriptors that the program has opened without close-on-exec. The child has a process
+  /// group of its own. A record and a limit mark the child as a target (start_mark.hpp). Throws
+  /// start_failed with the reason if the program cannot be executed.
   [[nodiscard]] static child_process
   start(const std::string& program, const std::vector<std::string>& arguments,
         const std::string& variable, const std::string& value, int inherited,
@@ -52,26 +79,30 @@ class child_process {
         const child_output& prints_to = {}, target_program runs = target_program::any);
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  /// Becomes readable when the process ends; -1 when the system has no such descriptor, and once
-  /// the process was reaped.
+  /// Returns a descriptor that becomes readable when the process ends. Returns -1 if the system has
+  /// no such descriptors, or if the process was reaped.
   [[nodiscard]] int end_fd() const noexcept { return pidfd_.get(); }
 
-  /// How it ended, in words, or nothing while it runs. Waits until `deadline`. Its number stays
-  /// taken until reap().
+  /// Waits until `deadline` for the process to end, and returns in words how it ended, or nullopt
+  /// if it still runs. Unless other code reaps the process, its number is not used again before
+  /// reap() is called.
   [[nodiscard]] std::optional<std::string> wait(time_point deadline);
 
-  /// Its exit status, or 128 and the number of the signal that has killed it, as shells have it;
-  /// nothing before wait() has told its end, and where that is not known.
+  /// Returns the exit status of the process, or, as in shells, 128 plus the number of the signal
+  /// that has killed it. Returns nullopt before wait() has reported the end, or if the status is
+  /// unknown.
   [[nodiscard]] std::optional<int> exit_code() const noexcept { return exit_code_; }
 
-  /// Lets the system forget it, once wait() has told its end; nothing before.
+  /// Reaps the process if wait() has returned how it ended; otherwise does nothing.
   void reap() noexcept;
 
   void kill() noexcept;
 
-  /// True if the child has refused to be a target, for a reason that wait() tells.
+  /// True if the child has reported that it has lost a mark, and therefore did not become a target.
+  /// wait() then returns the reason.
   [[nodiscard]] bool has_lost_mark() const noexcept { return start_.lost() != lost_mark::none; }
-  /// Called once the child has joined: from now on the child and its children may make jobs.
+  /// Called once the child has joined the job. From now on the child and its own children may make
+  /// jobs.
   void note_joined() noexcept { start_ = {}; }
 
  private:
@@ -82,37 +113,39 @@ class child_process {
   std::optional<std::string> ended_;
   std::optional<int> exit_code_;
   bool is_reaped_ = false;
-  start_record start_; ///< until the child has joined
+  start_record start_; ///< record of the start, kept until the child has joined
 };
 
-/// The process at the other end of a Unix socket, as a descriptor that becomes readable when it
-/// ends, and by which it can be sent signals. None where the system does not tell.
+/// Returns a pidfd of the process at the other end of a Unix socket. The pidfd becomes readable
+/// when that process ends, and can be used to send it signals. Empty if the system does not tell
+/// which process it is.
 [[nodiscard]] unique_fd process_behind(int socket) noexcept;
 
-/// Names this process's program, even if its file has been replaced.
+/// Path that leads to this process's program, even if the program's file has been replaced.
 inline constexpr const char* running_program = "/proc/self/exe";
 
-/// Names this process's program for a start of one more process: running_program, or the path of
-/// the file if an emulator runs the program, as valgrind does.
+/// Returns the file to execute in order to start this program once more: running_program, or the
+/// path of the program's file if an emulator such as valgrind runs it.
 [[nodiscard]] std::string executable_of_this();
 
-/// Path of this process's program, for people to read.
+/// Returns the path of this process's program, for messages.
 [[nodiscard]] std::string own_program();
 
-/// Opens /dev/null for each of standard input, output and error that is closed, so that no socket
-/// of ours gets its number: what the program prints would go there.
+/// Opens /dev/null in place of each standard stream that is closed. Otherwise a socket of this
+/// library could get the number of a standard stream, and the program's output would be written
+/// into the socket.
 void open_standard_descriptors() noexcept;
 
-/// Has standard output end each line with a write where it is a pipe: somebody passes lines on
-/// there, as for a terminal, and several processes may share it. Before the program's threads
-/// print.
+/// If standard output is a pipe, makes it write each line as soon as the line is complete, as on a
+/// terminal. This matters because a host may forward the lines, and several processes may share the
+/// pipe. Called before the program's threads print.
 void print_lines_into_pipes() noexcept;
 
-/// The file that a command means, found as a shell finds it: by PATH, unless it names a folder.
-/// Throws start_failed when there is none.
+/// Returns the file that a command names, found as shells do: the name itself if it contains a
+/// slash, otherwise a file in the folders of PATH. Throws start_failed if PATH has no such file.
 [[nodiscard]] std::string find_command(const std::string& name);
 
-/// The arguments that this process was started with.
+/// Returns the arguments that this process was started with.
 [[nodiscard]] std::vector<std::string> own_arguments();
 
 } // namespace farcall

@@ -55,7 +55,7 @@ std::string outcome_of(const std::string& script) {
   return child.wait(soon()).value_or("still running");
 }
 
-/// A folder for this test, gone at its end.
+/// Temporary folder, removed in the destructor.
 class scratch_folder {
  public:
   scratch_folder() {
@@ -85,7 +85,7 @@ class scratch_folder {
 
 bool is_running(pid_t pid) { return ::kill(pid, 0) == 0; }
 
-// ---- how it ended -------------------------------------------------------------------------------
+// ---- ends ---------------------------------------------------------------------------------------
 
 TEST(child_process, tells_its_exit_status) {
   EXPECT_EQ(outcome_of("exit 0"), "exited with status 0");
@@ -100,7 +100,7 @@ TEST(child_process, tells_the_signal_that_ended_it) {
   EXPECT_EQ(outcome_of("ulimit -c 0; kill -ABRT $$"), "was killed by signal 6 (SIGABRT)");
 }
 
-TEST(child_process, tells_it_as_often_as_it_is_asked) {
+TEST(child_process, returns_its_end_repeatedly) {
   child_process child = run_shell("exit 4");
   EXPECT_EQ(child.wait(soon()), "exited with status 4");
   EXPECT_EQ(child.wait(clock::now()), "exited with status 4");
@@ -116,10 +116,10 @@ TEST(child_process, says_nothing_while_it_runs) {
   EXPECT_TRUE(is_running(child.pid()));
   child.kill();
   EXPECT_EQ(child.wait(soon()), "was killed by signal 9 (SIGKILL)");
-  child.kill(); // the number may be another's by now: nothing happens
+  child.kill(); // the number may already be another process's: kill() does nothing
 }
 
-TEST(child_process, an_end_that_somebody_else_reaped_is_an_end) {
+TEST(child_process, an_end_reaped_by_other_code_is_detected) {
   child_process child = run_shell("exit 0");
   ASSERT_EQ(::waitpid(child.pid(), nullptr, 0), child.pid());
   const auto ended = child.wait(soon());
@@ -144,17 +144,17 @@ class ignored_child_signals {
 };
 
 // Linux 6.15 and later tell the status of a process that was reaped.
-TEST(child_process, an_ignored_SIGCHLD_loses_no_status_without_a_word) {
+TEST(child_process, a_status_lost_by_ignored_SIGCHLD_is_reported) {
   const ignored_child_signals ignored;
   EXPECT_THAT(outcome_of("exit 7"), AnyOf("exited with status 7", HasSubstr("ignores SIGCHLD")));
   EXPECT_THAT(outcome_of("kill -KILL $$"),
               AnyOf("was killed by signal 9 (SIGKILL)", HasSubstr("ignores SIGCHLD")));
 }
 
-TEST(child_process, a_status_that_the_system_drops_is_called_dropped) {
+TEST(child_process, a_dropped_status_is_reported_as_dropped) {
   const ignored_child_signals ignored;
   std::string ended;
-  // The descriptor that is refused tells the status to newer systems.
+  // Newer systems tell the status through the refused descriptor.
   std::thread([&] {
     test::refuse_system_call(SYS_pidfd_open);
     ended = outcome_of("exit 7");
@@ -170,7 +170,7 @@ TEST(child_process, is_killed_while_SIGCHLD_is_ignored) {
   EXPECT_NE(child.wait(soon()), std::nullopt);
 }
 
-TEST(child_process, its_descriptor_becomes_readable_at_the_end) {
+TEST(child_process, end_fd_becomes_readable_at_the_end) {
   child_process child = run_shell("exec sleep 1000");
   if (child.end_fd() < 0) GTEST_SKIP() << "this system has no descriptors for processes";
   pollfd watched{child.end_fd(), POLLIN, 0};
@@ -193,7 +193,7 @@ TEST(child_process, keeps_its_number_until_it_is_reaped) {
   EXPECT_EQ(child.wait(clock::now()), "exited with status 4");
 }
 
-TEST(child_process, none_is_none) {
+TEST(child_process, an_empty_object_has_no_process) {
   child_process none;
   EXPECT_EQ(none.pid(), 0);
   EXPECT_EQ(none.end_fd(), -1);
@@ -201,7 +201,7 @@ TEST(child_process, none_is_none) {
   none.kill();
 }
 
-TEST(child_process, is_killed_and_reaped_at_the_end_of_its_life) {
+TEST(child_process, the_destructor_kills_and_reaps) {
   pid_t pid = 0;
   {
     const child_process child = run_shell("exec sleep 1000");
@@ -216,7 +216,7 @@ TEST(child_process, can_be_moved) {
   child_process first = run_shell("exit 6");
   const pid_t pid = first.pid();
   child_process second(std::move(first));
-  // Nothing, as documented.
+  // Empty after the move, as documented.
   EXPECT_EQ(first.pid(), 0); // NOLINT(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   EXPECT_EQ(second.pid(), pid);
   child_process third;
@@ -224,7 +224,7 @@ TEST(child_process, can_be_moved) {
   EXPECT_EQ(third.wait(soon()), "exited with status 6");
 }
 
-// ---- what it gets -------------------------------------------------------------------------------
+// ---- environment and descriptors ----------------------------------------------------------------
 
 TEST(child_process, gets_its_arguments_as_they_are) {
   child_process child = run_shell(
@@ -257,11 +257,11 @@ TEST(child_process, starts_without_blocked_signals) {
   EXPECT_EQ(child.wait(soon()), "exited with status 0");
 }
 
-/// Numbers of the open descriptors of a child that was given `inherited`, as it sees them.
+/// Returns the numbers of the descriptors that are open in a child that was given `inherited`.
 std::set<int> descriptors_of_a_child(const unique_fd& inherited) {
   const scratch_folder folder;
   const std::string list = folder.path() + "/list";
-  // Nothing is redirected during the search: the shell needs descriptors for that.
+  // The search redirects nothing: the shell needs descriptors for that.
   child_process child = run_shell(
       "n=3; while [ $n -lt 200 ]; do [ -e /proc/$$/fd/$n ] && l=\"$l $n\"; n=$((n+1)); done; "
       "echo $l > \"$1\"",
@@ -274,7 +274,7 @@ std::set<int> descriptors_of_a_child(const unique_fd& inherited) {
   return numbers;
 }
 
-/// Those of ours that a program started now would get.
+/// Returns the descriptors of this process that any program started now would inherit.
 std::set<int> descriptors_without_close_on_exec() {
   std::set<int> numbers;
   for (int fd = 3; fd < 200; ++fd) {
@@ -285,14 +285,14 @@ std::set<int> descriptors_without_close_on_exec() {
 }
 
 TEST(child_process, gets_one_descriptor_and_none_of_the_others) {
-  // What farcall itself keeps open while it starts targets.
+  // Descriptors that farcall itself keeps open while it starts targets.
   const segment memory = segment::create("farcall-test", 4096);
   const child_process sibling = run_shell("exec sleep 1000");
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const unique_fd reading(ends[0]);
   const unique_fd writing(ends[1]);
-  // Whoever started us may have left us some for every program.
+  // The program that started this test may have left descriptors open for all programs.
   std::set<int> expected = descriptors_without_close_on_exec();
   ASSERT_FALSE(expected.contains(writing.get()));
   EXPECT_EQ(descriptors_of_a_child(unique_fd{}), expected);
@@ -315,7 +315,7 @@ TEST(child_process, can_use_the_descriptor_that_it_was_given) {
   EXPECT_STREQ(text, "hello\n");
 }
 
-TEST(child_process, reads_an_empty_standard_input_whatever_ours_holds) {
+TEST(child_process, has_an_empty_standard_input) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const unique_fd reading(ends[0]);
@@ -345,7 +345,52 @@ TEST(child_process, prints_where_it_is_told_to) {
   EXPECT_STREQ(text, "out\nerr\n");
 }
 
-// ---- what cannot be started ---------------------------------------------------------------------
+/// Returns the output of a shell script that spawn() starts.
+std::string printed_by(const std::string& script, spawn_options options) {
+  int ends[2];
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const unique_fd reading(ends[0]);
+  unique_fd writing(ends[1]);
+  options.prints_to = {.output = writing.get()};
+  pid_t pid = -1;
+  EXPECT_EQ(spawn(pid, options.searches_path ? "sh" : shell, {"sh", "-c", script}, options), 0);
+  writing.reset();
+  std::string text;
+  char some[64];
+  for (ssize_t n = 0; (n = ::read(reading.get(), some, sizeof some)) > 0;)
+    text.append(some, static_cast<std::size_t>(n));
+  EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
+  return text;
+}
+
+TEST(spawn, gives_a_program_its_input_environment_and_group) {
+  const unique_fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::vector<std::string> environment{"COLOUR=red"};
+  EXPECT_EQ(printed_by("cat; echo $COLOUR", {.input = nothing.get(), .environment = &environment}),
+            "red\n");
+  const std::string group_of_shell = "set -- $(cat /proc/$$/stat); echo $5";
+  const std::string ours = std::to_string(::getpgrp()) + '\n';
+  EXPECT_NE(printed_by(group_of_shell, {.searches_path = true}), ours);
+  EXPECT_EQ(printed_by(group_of_shell, {.searches_path = true, .has_own_group = false}), ours);
+}
+
+TEST(spawn, ends_a_program_by_sigpipe_on_request) {
+  const auto before = std::signal(SIGPIPE, SIG_IGN);
+  const std::string ignored = "sed -n 's/^SigIgn:[[:space:]]*//p' /proc/$$/status";
+  constexpr std::uint64_t pipe_bit = std::uint64_t{1} << (SIGPIPE - 1);
+  EXPECT_NE(std::stoull(printed_by(ignored, {}), nullptr, 16) & pipe_bit, 0U);
+  EXPECT_EQ(std::stoull(printed_by(ignored, {.ends_by_sigpipe = true}), nullptr, 16) & pipe_bit,
+            0U);
+  (void)std::signal(SIGPIPE, before);
+}
+
+TEST(spawn, returns_why_a_program_cannot_be_started) {
+  pid_t pid = -1;
+  EXPECT_EQ(spawn(pid, "/no/such/program", {"x"}), ENOENT);
+  EXPECT_EQ(spawn(pid, "no-such-program", {"x"}, {.searches_path = true}), ENOENT);
+}
+
+// ---- programs that cannot be started ------------------------------------------------------------
 
 void expect_refusal(const std::string& program, const std::string& reason) {
   EXPECT_THAT(
@@ -364,7 +409,7 @@ TEST(child_process, programs_are_not_searched_for_in_the_path) {
   expect_refusal("sh-that-is-not-in-this-folder", "no such file");
 }
 
-TEST(child_process, a_file_that_is_not_executable_is_named_with_the_remedy) {
+TEST(child_process, the_error_names_a_non_executable_file_and_remedy) {
   const scratch_folder folder;
   const auto permissions = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
   expect_refusal(folder.file("notes.txt", "#!/bin/sh\nexit 0\n", permissions), "chmod +x");
@@ -390,7 +435,7 @@ TEST(child_process, a_missing_interpreter_is_told) {
 
 TEST(child_process, a_system_without_proc_is_told) {
   bool is_hidden = false;
-  // The namespace is the thread's.
+  // unshare() changes the namespace of this thread only.
   std::thread([&] {
     is_hidden = ::unshare(CLONE_NEWNS) == 0 &&
                 ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -414,10 +459,10 @@ TEST(find_command, a_path_is_taken_as_it_is) {
   EXPECT_EQ(find_command("./app"), "./app");
 }
 
-TEST(find_command, a_name_is_looked_for_in_the_folders_of_PATH) {
+TEST(find_command, searches_the_folders_of_PATH) {
   const scratch_folder first;
   const scratch_folder second;
-  // Neither of these can be run.
+  // Files that cannot be executed.
   (void)first.file("tool", "", std::filesystem::perms::owner_read);
   std::filesystem::create_directory(first.path() + "/folder");
   const std::string tool = second.file("tool", "", std::filesystem::perms::owner_all);

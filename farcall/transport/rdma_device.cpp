@@ -19,7 +19,8 @@ bool has_rdma_device(const std::string& folder) noexcept {
         if (std::getline(file, state) && state.starts_with("4:")) return true;
       }
     }
-  } catch (const std::exception&) { // the folder changes while it is read, or there is no memory
+  } catch (const std::exception&) {
+    // Return false if the folder has changed while it was read, or if there is no memory.
   }
   return false;
 }

@@ -9,7 +9,8 @@
 namespace farcall {
 namespace {
 
-/// As of Linux; headers before 6.13 lack the type.
+/// Has the layout of Linux's struct of the same name, because kernel headers before 6.13 lack that
+/// struct.
 struct pidfd_info {
   std::uint64_t mask = 0;
   std::uint64_t cgroup = 0;

@@ -10,49 +10,54 @@
 
 namespace farcall {
 
-/// Copies bulk memory between this node and others, past the rings. Addresses are virtual addresses
-/// of the peer. All members may be called by several threads at once.
+/// Copies large amounts of memory between this node and others, without the rings of lanes.
+/// Addresses are virtual addresses of the peer. Any thread may call any member at any time.
 class rma_engine {
  public:
   virtual ~rma_engine() = default;
 
-  /// The memory around `address` of `peer` that can be used directly here; an empty window when it
-  /// is not shared with us. Stays as it is as long as the peer is reachable. Never blocks.
+  /// Returns the mapping of the window of the peer that contains `address`. Returns an empty window
+  /// if the peer does not share that memory with this process. The mapping stays valid as long as
+  /// the peer is reachable. Never blocks.
   [[nodiscard]] virtual mapped_window window_at(node_id /*peer*/,
                                                 std::uint64_t /*address*/) noexcept {
     return {};
   }
-  /// Pointer through which [address, address + bytes) of `peer` can be used directly here, or null.
+  /// Returns a pointer by which this process can use the peer's memory [address, address + bytes)
+  /// in place. Returns null if the peer does not share all of it with this process.
   [[nodiscard]] std::byte* map(node_id peer, std::uint64_t address, std::uint64_t bytes) noexcept {
     const mapped_window w = window_at(peer, address);
     return w.here == nullptr ? nullptr : w.find(address, bytes);
   }
 
-  /// What this end copies to and from memory of `peer` outside windows, its engine can copy, too,
-  /// at the same time and from the other end.
+  /// True if the peer's engine can also copy from and to this process's memory outside windows.
+  /// Both ends can then make parts of one copy at the same time.
   [[nodiscard]] virtual bool copies_from_both_ends(node_id /*peer*/) noexcept { return false; }
 
-  /// Copies of fewer bytes are quicker as messages.
+  /// Returns the smallest number of bytes for which this engine is quicker than messages of a lane.
   [[nodiscard]] virtual std::uint64_t threshold() const noexcept { return 0; }
 
-  /// Copies from here to `peer` / from `peer` to here. Blocks for the time of the copy. False when
-  /// this RMA engine cannot reach that range (refused by the system, or no such memory there), or
-  /// when the peer has kept the copy from going on until `deadline`; then nothing, or a part, was
-  /// copied. In any case the memory here is left alone from then on. A copy that no peer can keep
-  /// from going on, as one by the processor or a device, is ended or not.
+  /// put() copies from this process to `peer`, and get() copies from `peer` to this process. Both
+  /// block until the copy has ended, and return true if it is complete. They return false if the
+  /// system refuses, if the peer is gone or has no such memory, or if the peer has delayed the copy
+  /// until `deadline`. In these cases some of the bytes, or none, were copied. After the return, no
+  /// code accesses the memory of this process any more. If a processor or a device makes the copy,
+  /// no peer can delay it, and the deadline has no effect.
   [[nodiscard]] virtual bool put(node_id peer, std::uint64_t to, const std::byte* from,
                                  std::uint64_t bytes, time_point deadline) noexcept = 0;
   [[nodiscard]] virtual bool get(node_id peer, std::uint64_t from, std::byte* to,
                                  std::uint64_t bytes, time_point deadline) noexcept = 0;
 
-  /// Waits until no put that has ended at its deadline can change the peer's memory any more. Later
-  /// copies do so by themselves; who frees memory there asks for it. False when `deadline` passed.
+  /// Waits until no put that its deadline has ended can change the peer's memory any more. Called
+  /// before the peer's memory is freed. Other callers need no such call, because later copies wait
+  /// by themselves. Returns false if `deadline` passes first.
   [[nodiscard]] virtual bool settle(node_id /*peer*/, time_point /*deadline*/) noexcept {
     return true;
   }
 
-  /// After a copy of that range has failed: why, where that is not the fault of the range. Else
-  /// empty. Throws node_failed when the peer has failed.
+  /// Called after a copy of that range has failed. If the engine cannot reach the range, returns an
+  /// empty text. Otherwise returns the reason for the failure. Throws node_failed if the peer has
+  /// failed.
   [[nodiscard]] virtual std::string failure(node_id /*peer*/, std::uint64_t /*address*/,
                                             std::uint64_t /*bytes*/) {
     return {};

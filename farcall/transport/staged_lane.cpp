@@ -48,7 +48,7 @@ std::byte* staged_inbox::reserve(std::uint32_t bytes) noexcept {
   return record;
 }
 
-// ---- both ---------------------------------------------------------------------------------------
+// ---- both directions ----------------------------------------------------------------------------
 
 void staged_lane::begin(std::byte* out_ring, std::byte* in_ring, std::uint32_t ring_bytes,
                         lane_role role, doorbell& wakes) noexcept {

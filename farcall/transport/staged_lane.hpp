@@ -10,69 +10,76 @@
 #include <cstdint>
 #include <mutex>
 
-/// Lanes whose two rings are not shared with the peer. Bytes are *staged*: the user's outbox is a
-/// ring in our memory that the lane drains into its link (a connection, a device), and the user's
-/// inbox is one that the lane fills from it. docs/staged-lane.md tells how.
+/// Lanes whose two rings are not shared with the peer. Their bytes are *staged*, that is, copied
+/// through rings in our own memory. The lane drains the user's outbox into its link (a connection
+/// or a device), and fills the user's inbox from the link. See docs/staged-lane.md.
 namespace farcall {
 
-/// Where our user commits, seen from behind: finds what was committed, and gives the space back
-/// when the link has it. Not for several threads at once, except where said.
+/// The lane's view of the ring to which the user commits records. It finds committed records, and
+/// gives their space back when the link no longer needs them. One thread uses it at a time, except
+/// for members whose comment says "any thread".
 class staged_outbox {
  public:
-  /// Begins anew on `ring`, which is cleared.
+  /// Clears `ring` and begins to use it for a new lane.
   void reset(std::byte* ring, std::uint32_t bytes) noexcept;
-  /// The end that the user commits to.
+  /// Attaches the user's outbox, through which the user commits records.
   void attach(outbox& user) const noexcept;
 
   /// Any thread.
   [[nodiscard]] send_state state() const noexcept { return state_.now(); }
-  /// Any thread. True when the state has changed.
+  /// Applies an event to the sending state. Returns true if the state has changed. Any thread may
+  /// call this.
   bool on(send_event what) noexcept { return state_.on(what); }
 
-  /// For links that carry records: the next one that was committed, in place, or an empty view.
-  /// Pads are passed over. Where the user has refused to send more there is none, and the lane
-  /// closes.
+  /// Returns the next committed record in place, or an empty view if there is none; skips pads.
+  /// Only for links that carry whole records. If the next entry is the mark by which the user has
+  /// refused to send more, closes the sending direction and returns an empty view.
   [[nodiscard]] record_view next() noexcept;
-  /// The record that next() has found is dealt with. Its space stays taken until give_credit().
+  /// Advances past the record that next() has returned. The record's space stays taken until
+  /// give_credit().
   void take(const record_view& record) noexcept { release(cursor_, record); }
 
-  /// For links that carry bytes: takes everything that was committed and returns the position
-  /// behind it, pads and the mark of a refusal included.
+  /// Takes all committed bytes, and returns the position behind them. The taken bytes include pads,
+  /// and the mark that a user writes to refuse further sending. Only for links that carry bytes.
   [[nodiscard]] std::uint64_t take_all() noexcept {
     const std::uint32_t word = skip_committed(cursor_);
     seen_.store(cursor_.tail, std::memory_order_relaxed);
     if (word == 0) [[likely]]
       return cursor_.tail;
-    // The mark of refuse(): it has no length, and nothing comes behind it.
+    // A word other than 0 is the mark that refuse() has written. The mark has no length field and
+    // takes one granule, behind which no word follows.
     on(send_event::close);
     return cursor_.tail + record_alignment;
   }
 
-  /// Position behind what was taken.
+  /// Returns the position behind the records that were taken.
   [[nodiscard]] std::uint64_t taken() const noexcept { return cursor_.tail; }
   [[nodiscard]] std::byte* base() const noexcept { return cursor_.base; }
   [[nodiscard]] std::uint32_t size() const noexcept { return cursor_.size; }
 
-  /// The link needs nothing below `position` any more: the user may write there again.
+  /// Lets the user reuse the ring's bytes below `position`, because the link no longer needs them.
   void give_credit(std::uint64_t position) noexcept {
-    // Release: our reads of the records happen before they are overwritten. Partner: the acquire
-    // load in reserve_slow().
+    // Release, paired with the acquire load in reserve_slow(), so that our reads of the records
+    // happen before the user overwrites them.
     consumed_.store(position & ~std::uint64_t{record_alignment - 1}, std::memory_order_release);
     seen_.store(cursor_.tail, std::memory_order_relaxed);
   }
 
-  /// Something was committed and not taken yet. Any thread; a hint.
+  /// True if the user has committed records that were not taken yet. Any thread may call this. The
+  /// result is a hint, because it may change at any time.
   [[nodiscard]] bool has_commits() const noexcept {
     return has_record(cursor_, seen_.load(std::memory_order_relaxed));
   }
-  /// The link still needs something that was taken. Any thread; a hint.
+  /// True if the link still needs records that were taken. Any thread may call this. The result is
+  /// a hint, because it may change at any time.
   [[nodiscard]] bool is_held() const noexcept {
     return consumed_.load(std::memory_order_relaxed) != seen_.load(std::memory_order_relaxed);
   }
 
  private:
-  /// Reads behind the user. What it tells its sender goes into `read_`, which nobody reads: only
-  /// the link knows when a record is no longer needed.
+  /// Cursor by which the lane reads the records that the user commits. The cursor publishes its
+  /// position in `read_`, which no other code reads. The user gets the position `consumed_`
+  /// instead, because only the link knows when a record is no longer needed.
   inbox cursor_;
   std::atomic<std::uint64_t> read_{0};
   std::atomic<std::uint64_t> seen_{0}; ///< taken(), for other threads
@@ -80,38 +87,42 @@ class staged_outbox {
   alignas(line_bytes) std::atomic<std::uint64_t> consumed_{0};
 };
 
-/// What our user reads, seen from behind: takes in what the link brings. Not for several threads at
-/// once, except where said.
+/// The lane's view of the ring from which the user reads: writes the bytes that the link receives.
+/// One thread uses it at a time, except for members whose comment says "any thread".
 class staged_inbox {
  public:
-  /// Begins anew on `ring`, which is cleared, for a user who sleeps on `wakes`.
+  /// Clears `ring` and begins to use it for a new lane, whose user sleeps on the doorbell `wakes`.
   void reset(std::byte* ring, std::uint32_t bytes, doorbell& wakes) noexcept;
-  /// The end that the user reads.
+  /// Attaches the user's inbox, through which the user reads records.
   void attach(inbox& user) noexcept;
 
   /// Any thread.
   [[nodiscard]] receive_state state() const noexcept { return state_.now(); }
-  /// Any thread. True when the state has changed.
+  /// Applies an event to the receiving state. Returns true if the state has changed. Any thread may
+  /// call this.
   bool on(receive_event what) noexcept { return state_.on(what); }
 
-  /// For links that bring whole records: space for one, or null, and the state is `full`, until the
-  /// user has read some. commit() shows it to the user, and wakes it.
+  /// Returns space for one record. If the user has not read enough for that, returns null and
+  /// enters the state `full`. A later call that succeeds leaves this state. Only for links that
+  /// deliver whole records. commit() makes the record visible to the user and wakes the user.
   [[nodiscard]] std::byte* reserve(std::uint32_t bytes) noexcept;
   void commit(std::byte* record, std::uint32_t bytes, record_kind kind) noexcept {
     farcall::commit(writer_, record, bytes, kind);
   }
 
-  /// For links that bring bytes (memory/record_assembler.hpp): up to where the user has read.
+  /// Returns the position up to which the user has read. Links that deliver bytes compute the free
+  /// space of the ring from it (memory/record_assembler.hpp).
   [[nodiscard]] std::uint64_t consumed() const noexcept {
-    // Acquire; partner: the release store in release().
+    // Acquire, paired with the release store in the function release(), so that the user's reads of
+    // the records happen before the lane overwrites them.
     return consumed_.load(std::memory_order_acquire);
   }
   [[nodiscard]] std::byte* base() const noexcept { return writer_.base; }
   [[nodiscard]] std::uint64_t size() const noexcept { return writer_.size(); }
 
-  /// The doorbell that the user sleeps on. Any thread.
+  /// Returns the doorbell on which the user sleeps. Any thread may call this.
   [[nodiscard]] doorbell& wakes() const noexcept { return *wakes_; }
-  /// Wakes the user, if it sleeps, for what is no record. Any thread.
+  /// Wakes the user, if it sleeps, for a reason other than a new record. Any thread may call this.
   void wake() const noexcept { notify_if_armed(*wakes_); }
 
  private:
@@ -121,34 +132,34 @@ class staged_inbox {
   alignas(line_bytes) std::atomic<std::uint64_t> consumed_{0};
 };
 
-/// Which end of a lane this is: only an opener may close it.
+/// Role of an end of a lane: only the opener may close the lane.
 enum class lane_role : std::uint8_t { opener, acceptor };
 
-/// One end of a staged lane: what all of them have in common. Whoever derives from it moves the
-/// bytes, each direction under its lock.
+/// Common part of the ends of all staged lanes. The derived class moves the bytes of each direction
+/// while it holds the lock of this direction.
 class staged_lane : public lane_driver {
  public:
   staged_lane(const staged_lane&) = delete;
   staged_lane& operator=(const staged_lane&) = delete;
 
-  /// Both ends of the rings, and the driver, for the lane's user.
+  /// Stores the user's ends of both rings in `end`, with this object as the driver.
   void fill(endpoint& end) noexcept;
 
  protected:
-  /// Called after each commit, with the lane.
+  /// Function that is called after each commit of the user, with the lane as its argument.
   using commit_hook = void (*)(void* lane) noexcept;
 
   explicit staged_lane(commit_hook committed) noexcept : committed_(committed) {}
   ~staged_lane() = default;
 
-  /// A user has the lane from now on, who sleeps on `wakes`. The rings are cleared. With both
-  /// locks.
+  /// Clears the rings and starts the lane for a user that sleeps on the doorbell `wakes`. The
+  /// caller holds both locks.
   void begin(std::byte* out_ring, std::byte* in_ring, std::uint32_t ring_bytes, lane_role role,
              doorbell& wakes) noexcept;
 
   [[nodiscard]] lane_role role() const noexcept { return role_; }
 
-  mutable std::mutex send_mutex_; ///< taken before the other where both are
+  mutable std::mutex send_mutex_; ///< taken before receive_mutex_ if a thread needs both
   staged_outbox out_;
   std::mutex receive_mutex_;
   staged_inbox in_;

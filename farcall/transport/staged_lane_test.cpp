@@ -12,9 +12,9 @@
 namespace farcall::staged_lane_test {
 namespace {
 
-constexpr std::uint32_t size = smallest_ring;
+constexpr std::uint32_t size = min_ring;
 
-/// A lane whose link is the test.
+/// Lane whose link is the test itself.
 class bare_lane final : public staged_lane {
  public:
   bare_lane() : staged_lane(&bare_lane::committed) {}
@@ -82,7 +82,7 @@ TEST_F(staged_lanes, credit_within_a_record_counts_whole_granules) {
   EXPECT_EQ(lane_.end.out.consumed->load() % record_alignment, 0U);
 }
 
-TEST_F(staged_lanes, many_laps_pass_with_their_pads) {
+TEST_F(staged_lanes, records_wrap_many_times_with_pads) {
   std::uint64_t read = 0;
   for (std::uint64_t n = 0; n < 500; ++n) {
     const auto bytes = static_cast<std::uint32_t>(8 + n * 37 % 1000);
@@ -109,7 +109,7 @@ TEST_F(staged_lanes, a_refusal_closes_the_lane_behind_what_was_committed) {
   EXPECT_EQ(lane_.out_.state(), send_state::closing);
 }
 
-TEST_F(staged_lanes, as_bytes_a_refusal_is_a_mark_that_is_sent_once) {
+TEST_F(staged_lanes, a_refusal_is_sent_once_as_a_mark) {
   ASSERT_TRUE(test::send(lane_.end.out, 40, 0));
   refuse(lane_.end.out);
   const std::uint64_t end = lane_.out_.take_all();
@@ -118,7 +118,7 @@ TEST_F(staged_lanes, as_bytes_a_refusal_is_a_mark_that_is_sent_once) {
   EXPECT_EQ(lane_.out_.state(), send_state::closing);
 }
 
-TEST_F(staged_lanes, what_is_put_in_is_read_and_wakes_the_reader) {
+TEST_F(staged_lanes, committed_records_wake_the_reader_and_are_read) {
   doorbell_.word = armed_flag;
   for (std::uint64_t n = 0; n < 3; ++n) {
     std::byte* const record = lane_.in_.reserve(40);
@@ -134,7 +134,7 @@ TEST_F(staged_lanes, what_is_put_in_is_read_and_wakes_the_reader) {
   }
 }
 
-TEST_F(staged_lanes, a_full_ring_is_a_state_until_its_reader_has_read) {
+TEST_F(staged_lanes, a_ring_stays_full_until_its_reader_reads) {
   std::uint64_t n = 0;
   while (std::byte* const record = lane_.in_.reserve(1000)) {
     test::fill(record, 1000, n++);
@@ -148,7 +148,7 @@ TEST_F(staged_lanes, a_full_ring_is_a_state_until_its_reader_has_read) {
   EXPECT_EQ(lane_.in_.state(), receive_state::open);
 }
 
-TEST_F(staged_lanes, the_next_user_finds_nothing_of_the_one_before) {
+TEST_F(staged_lanes, the_next_user_finds_cleared_rings) {
   ASSERT_TRUE(test::send(lane_.end.out, 40, 0));
   std::byte* const record = lane_.in_.reserve(40);
   test::fill(record, 40, 1);

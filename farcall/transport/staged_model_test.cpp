@@ -1,5 +1,5 @@
-// All interleavings of two users, two ends and a link between them, with the library's own next():
-// a breadth-first walk through every state that the six can be in together.
+// Walks through all interleavings of two users, two ends and a link between them, with the
+// library's own next(): a breadth-first search over all combined states.
 
 #include <farcall/transport/staged_state.hpp>
 
@@ -18,36 +18,37 @@
 namespace farcall::staged_model_test {
 namespace {
 
-/// Small, and enough to fill everything: a ring of one record, a link of one item.
-constexpr std::uint8_t most_commits = 2;
-constexpr std::uint8_t ring_room = 1;
-constexpr std::uint8_t link_room = 1;
+/// Smallest sizes that can fill up: a ring of one record, a link of one item.
+constexpr std::uint8_t max_commits = 2;
+constexpr std::uint8_t ring_space = 1;
+constexpr std::uint8_t link_space = 1;
 
-/// One end, with its user. Records are numbered, and all come in order, so counts will do.
+/// State of an end and its user. All records arrive in order, so counts suffice.
 struct end_state {
   send_state send = send_state::idle;
   receive_state receive = receive_state::idle;
-  std::uint8_t committed = 0; ///< by the user
-  std::uint8_t sent = 0;      ///< to the link
-  std::uint8_t arrived = 0;   ///< in the user's ring
-  std::uint8_t read = 0;      ///< by the user
-  bool has_closed = false;    ///< the user
+  std::uint8_t committed = 0; ///< records that the user has committed
+  std::uint8_t sent = 0;      ///< records that the link has taken
+  std::uint8_t arrived = 0;   ///< records in the user's ring
+  std::uint8_t read = 0;      ///< records that the user has read
+  bool has_closed = false;    ///< closed by the user
   auto operator<=>(const end_state&) const = default;
 };
 
-/// What is under way in one direction: records, then perhaps the word that nothing follows.
+/// Items in flight in one direction: records, then possibly the end mark.
 struct link_state {
   std::uint8_t records = 0;
   bool has_goodbye = false;
   auto operator<=>(const link_state&) const = default;
 };
 
-/// Ends 0 and 1; link i leads away from end i. End 0 opens and closes the lane, end 1 accepts it.
+/// Ends 0 and 1; link i leads from end i to the other. End 0 opens and closes the lane, end 1
+/// accepts it.
 struct lane_state {
   std::array<end_state, 2> ends;
   std::array<link_state, 2> links;
   bool is_broken = false;
-  std::uint8_t given_back = 0; ///< how often the lane was
+  std::uint8_t given_back = 0; ///< how often the lane was given back
   auto operator<=>(const lane_state&) const = default;
 };
 
@@ -56,11 +57,11 @@ struct step {
   lane_state to;
 };
 
-/// What a kind of link does differently.
+/// Differences between kinds of links.
 struct link_kind {
   const char* name;
-  /// The lane is opened by word of the peer, and can be opened again (a device). Otherwise both
-  /// ends begin with the connection (TCP).
+  /// True if a message of the peer opens the lane, and can open it again (a device). False if both
+  /// ends start with the connection (TCP).
   bool is_offered;
 };
 
@@ -88,7 +89,7 @@ class model {
     return all;
   }
 
-  /// Both ends are done with it.
+  /// True if both ends are done with the lane.
   [[nodiscard]] bool is_end(const lane_state& s) const {
     if (!s.is_broken && kind_.is_offered) return s.given_back != 0;
     return is_over(s.ends[0].receive) && is_over(s.ends[1].receive);
@@ -115,7 +116,7 @@ class model {
     const std::string who = "user " + std::to_string(side);
     const bool has_lane = e.send != send_state::idle;
     const bool may_commit = e.send == send_state::open || e.send == send_state::blocked;
-    if (may_commit && e.committed < most_commits) {
+    if (may_commit && e.committed < max_commits) {
       lane_state s = from;
       ++s.ends[side].committed;
       all.push_back({who + " commits", s});
@@ -125,12 +126,12 @@ class model {
       ++s.ends[side].read;
       all.push_back({who + " reads", s});
     }
-    // An acceptor that finds something wrong sends no more.
+    // An acceptor that finds an error sends no more.
     if (side == 1 && e.receive == receive_state::corrupt && !e.has_closed) {
       lane_state s = from;
       if (on(s.ends[side], send_event::close)) all.push_back({who + " refuses", s});
     }
-    // The opener closes whenever it likes. The acceptor does so after the opener's close.
+    // The opener may close at any time, the acceptor after the opener's close.
     const bool may_close = side == 0 || e.receive == receive_state::corrupt ||
                            (is_over(e.receive) && e.read == e.arrived);
     if (has_lane && !e.has_closed && may_close) {
@@ -170,7 +171,7 @@ class model {
       return;
     }
     link_state& link = s.links[side];
-    const bool has_space = link.records < link_room;
+    const bool has_space = link.records < link_space;
     if (is_blocked(e.send)) {
       if (has_space && on(mine, send_event::unblock)) all.push_back({who + " is unblocked", s});
       return;
@@ -203,14 +204,14 @@ class model {
       all.push_back({who + " finds the link broken", s});
       return;
     }
-    // What comes waits: for somebody who accepts the lane, or for its close.
+    // Received bytes wait until the lane is accepted, or closed.
     if (e.receive == receive_state::offered || e.receive == receive_state::corrupt) return;
     link_state& link = s.links[1 - side];
     if (link.records != 0) {
       if (e.receive == receive_state::dropping) {
         --link.records;
         all.push_back({who + " drops", s});
-      } else if (e.arrived - e.read < ring_room) {
+      } else if (e.arrived - e.read < ring_space) {
         if (e.receive == receive_state::full) {
           EXPECT_TRUE(on(mine, receive_event::drain));
         }
@@ -227,14 +228,14 @@ class model {
         all.push_back({who + " finds no record", bad});
       }
     } else if (link.has_goodbye) {
-      // An acceptor's is the mark of its refusal.
+      // The acceptor's end mark is the mark of its refusal.
       const bool is_mark = side == 0 && e.receive != receive_state::dropping;
       EXPECT_TRUE(on(mine, is_mark ? receive_event::corrupt : receive_event::end));
       link.has_goodbye = is_mark;
       all.push_back({who + " sees the end", s});
     } else if (is_gone(from.ends[1 - side])) {
-      // The peer has let go without closing: for an opener that is dropping this is the end, for
-      // one that is not a loss.
+      // The peer has given up the lane without closing it. This is the end for an opener that drops
+      // what it receives, and a loss for others.
       on(mine, e.receive == receive_state::dropping ? receive_event::end : receive_event::lose);
       if (e.receive != receive_state::dropping) on(mine, send_event::cut);
       all.push_back({who + " sees that the peer is gone", s});
@@ -288,14 +289,14 @@ std::string text_of(const lane_state& s) {
   return text + (s.is_broken ? "broken" : "");
 }
 
-/// Everything that can be reached, with who leads there.
+/// All reachable states, each with the states that lead to it.
 struct walk {
   std::map<lane_state, std::vector<lane_state>> before;
   std::set<send_state> sending;
   std::set<receive_state> receiving;
 };
 
-/// What holds in every state, and in every step.
+/// Checks the invariants of every state and every step.
 void check(const lane_state& from, const step& taken) {
   for (unsigned side = 0; side < 2; ++side) {
     const end_state& was = from.ends[side];
@@ -343,7 +344,7 @@ walk walk_through(const model& m) {
   return w;
 }
 
-/// States from which no path leads to an end. That the link breaks does not count as a path.
+/// Returns states from which no path leads to an end. Paths on which the link breaks do not count.
 std::vector<lane_state> without_exit(const walk& w, const model& m) {
   std::set<lane_state> good;
   std::deque<lane_state> todo;
@@ -366,7 +367,7 @@ std::vector<lane_state> without_exit(const walk& w, const model& m) {
 
 class staged_models : public ::testing::TestWithParam<link_kind> {};
 
-TEST_P(staged_models, nothing_is_lost_and_nothing_used_after_its_end) {
+TEST_P(staged_models, keep_all_records_and_use_none_after_its_end) {
   const walk w = walk_through(model(GetParam()));
   EXPECT_GT(w.before.size(), 1000U) << "the walk has hardly begun";
   RecordProperty("states", static_cast<int>(w.before.size()));
@@ -383,7 +384,7 @@ TEST_P(staged_models, every_state_is_reached) {
   const bool is_offered = GetParam().is_offered;
   for (std::size_t i = 0; i < send_states; ++i) {
     const auto s = static_cast<send_state>(i);
-    if (!is_offered && s == send_state::idle) continue; // a connection is used from the beginning
+    if (!is_offered && s == send_state::idle) continue; // a connection is in use from its start
     EXPECT_TRUE(w.sending.contains(s)) << name_of(s);
   }
   for (std::size_t i = 0; i < receive_states; ++i) {

@@ -25,6 +25,7 @@ constexpr std::size_t index(Enum e) noexcept {
 send_state next(send_state from, send_event what) noexcept {
   using enum send_state;
   static constexpr send_state table[send_states][send_events] = {
+    // The columns hold the next state after each of these events:
     // open             block            unblock          close            finish           release   cut
     {  open,            idle,            idle,            idle,            idle,            idle,     cut }, // idle
     {  open,            blocked,         open,            closing,         open,            idle,     cut }, // open
@@ -40,6 +41,7 @@ send_state next(send_state from, send_event what) noexcept {
 receive_state next(receive_state from, receive_event what) noexcept {
   using enum receive_state;
   static constexpr receive_state table[receive_states][receive_events] = {
+    // The columns hold the next state after each of these events:
     // offer    open      fill      drain     corrupt   close     end       release  lose
     {  offered, open,     idle,     idle,     idle,     idle,     idle,     idle,    lost }, // idle
     {  offered, open,     offered,  offered,  offered,  offered,  offered,  idle,    lost }, // offered

@@ -15,8 +15,7 @@
 namespace farcall::staged_state_test {
 namespace {
 
-/// A table of docs/staged-lane.md, as its cells are written: names of states to the left, of events
-/// above.
+/// A table of docs/staged-lane.md: its rows are states, its columns events.
 using table = std::map<std::string, std::map<std::string, std::string>>;
 
 std::vector<std::string> cells_of(const std::string& line) {
@@ -30,7 +29,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// The one whose upper left cell says `corner`.
+/// Reads the table whose upper left cell says `corner`.
 table documented(const std::string& corner) {
   const auto root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
   std::ifstream file(root / "docs" / "staged-lane.md");
@@ -66,7 +65,7 @@ void compare(const table& written, std::size_t states, std::size_t events) {
       const State to = next(from, what);
       const auto cell = row->second.find(std::string(name_of(what)));
       ASSERT_NE(cell, row->second.end()) << name_of(what);
-      // An empty cell: nothing changes.
+      // An empty cell means that the state stays.
       EXPECT_EQ(cell->second, to == from ? "" : name_of(to))
           << name_of(from) << ", " << name_of(what);
     }
@@ -81,7 +80,7 @@ TEST(staged_state, receiving_is_as_documented) {
   compare<receive_state, receive_event>(documented("receiving"), receive_states, receive_events);
 }
 
-TEST(staged_state, a_change_is_told_and_only_a_change) {
+TEST(staged_state, on_is_true_only_for_changes) {
   staged_state<send_state, send_event> s;
   EXPECT_EQ(s.now(), send_state::idle);
   EXPECT_TRUE(s.on(send_event::open));
@@ -101,7 +100,7 @@ TEST(staged_state, one_of_many_threads_ends_it) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        // The lane's own work goes on meanwhile.
+        // The lane's own work continues at the same time.
         s.on(receive_event::fill);
         if (s.on(receive_event::lose)) ++told;
         s.on(receive_event::drain);

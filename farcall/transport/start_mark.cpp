@@ -33,15 +33,16 @@
 namespace farcall {
 namespace {
 
-/// Begin of the abstract names of sockets that targets inherit.
+/// Prefix of the abstract socket names that mark the sockets of targets.
 constexpr std::string_view target_socket_name = "farcall-target-";
-/// Begin of the abstract names that sockets of targets get which a process has taken.
+/// Prefix of the abstract socket names by which a process has claimed a target's socket.
 constexpr std::string_view claimed_socket_name = "farcall-claimed-";
-/// Label of the memory file with a host's records.
+/// Label of the memory file in which a host keeps its start records.
 constexpr const char* table_label = "farcall-starts";
-/// As many children as one host starts at a time.
-constexpr std::size_t most_entries = 4096;
-/// How long a child waits for the host to name it: the host may be stopped.
+/// Largest number of children that one host starts at the same time.
+constexpr std::size_t max_entries = 4096;
+/// Longest time for which a child waits for the host to store the child's process number. The limit
+/// is needed because the host may be stopped before it stores the number.
 constexpr std::chrono::seconds time_to_name{10};
 
 constexpr pid_t no_entry = 0;
@@ -51,10 +52,10 @@ struct entry {
   std::atomic<lost_mark> lost;
 };
 
-/// In memory that host and children share; zero at first.
+/// Memory that a host shares with its children. All bytes are zero at first.
 struct records {
   std::atomic<std::uint32_t> starts_under_way;
-  entry entries[most_entries];
+  entry entries[max_entries];
 };
 static_assert(std::atomic<pid_t>::is_always_lock_free &&
               std::atomic<lost_mark>::is_always_lock_free);
@@ -65,18 +66,22 @@ records& records_in(const segment& memory) noexcept {
 
 entry* entry_of(records& all, pid_t child) noexcept {
   for (entry& e : all.entries) {
-    // Acquire; partner: the release store in name().
+    // Acquire, paired with the release store in name(), so that the entry's other values are
+    // visible.
     if (e.child.load(std::memory_order_acquire) == child) return &e;
   }
   return nullptr;
 }
 
-/// Returns the entry of `child`, once all starts that are under way have been named. Null if there
-/// is none.
+/// Returns the entry of the process `child`. While the host is starting children, the entry may
+/// still lack its number. Therefore waits until the host has stored the numbers of these children.
+/// Returns null if there is no entry for `child`.
 entry* await_entry_of(records& all, pid_t child) noexcept {
   const time_point end = clock::now() + time_to_name;
   for (;;) {
-    // Acquire; partner: the release in name(). Before the entries, since a name comes first.
+    // Load the counter before the search. The host stores a child's number first and decrements the
+    // counter afterwards. If the counter is zero here, the search therefore finds every number.
+    // Acquire, paired with the release in name(), keeps this order.
     const bool are_named = all.starts_under_way.load(std::memory_order_acquire) == 0;
     if (entry* const found = entry_of(all, child)) return found;
     if (are_named || clock::now() > end) return nullptr;
@@ -84,7 +89,8 @@ entry* await_entry_of(records& all, pid_t child) noexcept {
   }
 }
 
-/// Records of that process as a host; an empty segment if it has none, or lets nobody look.
+/// Returns the start records that the process `host` keeps as a host. Returns an empty segment if
+/// it has none, or if it denies access.
 segment records_of(pid_t host) {
   const std::string folder = "/proc/" + std::to_string(host) + "/fd";
   std::error_code hidden;
@@ -102,11 +108,12 @@ segment records_of(pid_t host) {
   return {};
 }
 
-/// Parent of a process; 0 if there is none to be seen.
+/// Returns the parent of a process; 0 if this process cannot see the parent.
 pid_t parent_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   const std::string line{std::istreambuf_iterator<char>(file), {}};
-  // The name of the program, in parentheses, may hold any characters.
+  // Search for the end of the program's name from the end of the line. The name is in parentheses,
+  // and may itself contain any characters.
   const auto name_end = line.rfind(") ");
   if (name_end == std::string::npos || name_end + 4 >= line.size()) return 0;
   pid_t parent = 0;
@@ -126,9 +133,11 @@ bool is_marked(int fd) noexcept {
          std::string_view(address.sun_path + 1, target_socket_name.size()) == target_socket_name;
 }
 
-/// Gives a socket an abstract name, which it keeps. Returns 0 or the reason.
+/// Gives a socket an abstract name that starts with `begin`. The socket keeps this name. Returns 0
+/// or an error number.
 int give_name(int socket, std::string_view begin) noexcept {
-  // Process numbers are unique in one namespace only, so the name has a random number.
+  // Use a random number in the name. The process number would not do, because it is unique only
+  // within one PID namespace.
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) return EAGAIN;
   sockaddr_un address{};
@@ -141,16 +150,20 @@ int give_name(int socket, std::string_view begin) noexcept {
   return ::bind(socket, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 ? 0 : errno;
 }
 
-/// Parts of a limit that is a mark: a constant, and 24 bits each for the file and the path of the
-/// program; zero for any program.
+/// Layout of a limit's value that serves as a mark: the constant `limit_begin`, a hash of the
+/// program's file in 24 bits, and a hash of its path in 24 bits. Both hashes are zero if the mark
+/// is for any program.
 constexpr std::uint64_t limit_begin = 0x4643;
 constexpr unsigned part_bits = 24;
 constexpr std::uint64_t part_mask = (std::uint64_t{1} << part_bits) - 1;
-/// Number of the process, if it has a limit_scope: its limit marks the children, not the process.
-/// Zero outside scopes. The child of a fork in that time is unmarked, too.
+/// Process number of this process during a limit_scope, otherwise zero. While the number is not
+/// zero, this process ignores the limit mark, because the scope's limit marks only the children. A
+/// child that is forked during the scope inherits this variable, so that the child ignores the
+/// mark, too.
 constinit std::atomic<pid_t> marking_process{0};
 
-/// 24 bits of the FNV-1a hash, which are the same in all builds; never zero.
+/// Returns the upper 24 bits of the text's FNV-1a hash, which is the same in all builds. Never
+/// returns zero.
 std::uint64_t part_of(std::string_view text) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text)
@@ -158,15 +171,16 @@ std::uint64_t part_of(std::string_view text) noexcept {
   return std::max<std::uint64_t>(hash >> (64 - part_bits), 1);
 }
 
-/// Part for the file that this process runs; zero if the system does not tell.
+/// Returns 24 bits of a hash that identifies the file which this process runs; zero if the system
+/// does not tell the file.
 std::uint64_t file_part() {
   struct stat status{};
   if (::stat("/proc/self/exe", &status) != 0) return 0;
   return part_of(std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino));
 }
 
-/// True if this process runs the program of these parts, also by an emulator or the dynamic linker,
-/// whose command line names the program.
+/// True if this process runs the program that these two hash parts describe. The program may also
+/// run in an emulator or in the dynamic linker, whose command line names the program.
 bool runs_program(std::uint64_t path, std::uint64_t file) {
   if (path == part_of(own_program()) || (file != 0 && file == file_part())) return true;
   return std::ranges::any_of(own_arguments(),
@@ -192,15 +206,16 @@ std::string text_of(lost_mark lost) {
   return "";
 }
 
-// ---- the socket ---------------------------------------------------------------------------------
+// ---- mark: the socket ---------------------------------------------------------------------------
 
 void mark_target_socket(int socket) noexcept {
-  // Without it, the other marks are left.
+  // Ignore a failure, because the other marks also mark the target.
   (void)give_name(socket, target_socket_name);
 }
 
 bool claim_target_socket(int socket) noexcept {
-  // A socket takes one name, from the first process that gives it one.
+  // Claim the socket by giving it a name. A socket can get only one name, so that only the first
+  // process that claims the socket succeeds.
   return give_name(socket, claimed_socket_name) != EINVAL;
 }
 
@@ -212,17 +227,18 @@ int find_target_socket() noexcept {
       const std::string name = at->path().filename().string();
       int fd = -1;
       (void)std::from_chars(name.data(), name.data() + name.size(), fd);
-      // Own sockets of this process are closed on exec.
+      // Skip close-on-exec descriptors. This process has opened them itself, because an exec closes
+      // such descriptors, so that none of them is inherited.
       if (fd > STDERR_FILENO && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0 && is_marked(fd))
         return fd;
     }
   } catch (const std::exception&) {
-    return -1; // no memory; the record is left
+    return -1; // Without memory, rely on the host's record, which also marks the target.
   }
   return -1;
 }
 
-// ---- the limit ----------------------------------------------------------------------------------
+// ---- mark: the limit ----------------------------------------------------------------------------
 
 limit_scope::limit_scope(target_program runs) noexcept {
   const pid_t self = ::getpid();
@@ -240,7 +256,7 @@ limit_scope::limit_scope(target_program runs) noexcept {
     const auto before = std::exchange(limit.rlim_cur, value);
     if (::setrlimit(RLIMIT_LOCKS, &limit) == 0) before_ = before;
   } catch (const std::exception&) {
-    return; // no memory; the other marks are left
+    return; // Without memory, rely on the other marks.
   }
 }
 
@@ -263,7 +279,8 @@ limit_mark find_limit_mark() noexcept {
   try {
     if (path != 0 && !runs_program(path, file)) return limit_mark::other_program;
   } catch (const std::exception&) {
-    // Without memory the process could start nothing.
+    // Treat this process as a target if there is no memory, because a process without memory could
+    // start no targets of its own anyway.
   }
   return limit_mark::this_program;
 }
@@ -276,7 +293,7 @@ void drop_limit_mark() noexcept {
   (void)::setrlimit(RLIMIT_LOCKS, &now);
 }
 
-// ---- the record ---------------------------------------------------------------------------------
+// ---- mark: the host's record --------------------------------------------------------------------
 
 struct start_record::table {
   segment memory = segment::create(table_label, sizeof(records));
@@ -304,10 +321,10 @@ start_record start_record::open() noexcept {
     made.table_ = shared.lock();
     if (!made.table_) shared = made.table_ = std::make_shared<table>();
   } catch (const std::exception&) {
-    return {}; // no memory or descriptor; the other marks are left
+    return {}; // Without memory or a descriptor, rely on the other marks.
   }
   records& all = records_in(made.table_->memory);
-  for (; made.entry_ < most_entries; ++made.entry_) {
+  for (; made.entry_ < max_entries; ++made.entry_) {
     pid_t expected = no_entry;
     entry& e = all.entries[made.entry_];
     if (!e.child.compare_exchange_strong(expected, no_child)) continue;
@@ -322,7 +339,8 @@ start_record start_record::open() noexcept {
 void start_record::name(pid_t child) noexcept {
   if (!table_) return;
   records& all = records_in(table_->memory);
-  // Release; partners: the acquire loads of children that look.
+  // Release, paired with the acquire loads in entry_of() and await_entry_of(), so that a child that
+  // finds the counter at zero also finds all process numbers.
   all.entries[entry_].child.store(child, std::memory_order_release);
   all.starts_under_way.fetch_sub(1, std::memory_order_release);
 }
@@ -344,7 +362,7 @@ bool tell_lost_mark(lost_mark lost) noexcept {
       }
     }
   } catch (const std::exception&) {
-    return false; // no memory, or records of another farcall
+    return false; // no memory, or records of another version of farcall
   }
   return false;
 }

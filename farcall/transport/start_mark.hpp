@@ -9,44 +9,48 @@
 
 #include <sys/types.h>
 
-/// Marks of targets beside the variable in their environment, for targets whose environment was
-/// emptied: without a mark a target would be a host, and start targets of its own.
+/// Marks by which a process recognises that it is a target even if its environment variable is
+/// missing, because its environment was emptied. A target that finds no mark would act as a host,
+/// and start targets of its own.
 ///
-/// Three marks have different ends. The socket to the host may be closed. The host's record is
-/// found by descendants of the child whose ancestors live, and lets the host say why. The limit
-/// stays whatever the target closes, empties and forks, but says nothing to the host.
+/// The three marks differ in how long they last. The socket to the host is a mark until it is
+/// closed. Descendants of the child can find the host's record as long as their ancestors live. By
+/// the record, the host also learns which mark was lost. The limit stays even if the target closes
+/// descriptors, empties its environment or forks, but tells the host nothing.
 namespace farcall {
 
-/// Mark that a target found missing.
+/// Mark that is missing in a process which was started as a target.
 enum class lost_mark : std::uint32_t {
   none,
   variable, ///< bootstrap_variable in the environment
-  socket,   ///< descriptor that the variable names
+  socket,   ///< the descriptor whose number the environment variable holds
 };
 
-/// Sentence that says how a target has lost its mark, and the remedy; empty for lost_mark::none.
+/// Returns a sentence that says how a target has lost its mark, and how to avoid this; empty for
+/// lost_mark::none.
 [[nodiscard]] std::string text_of(lost_mark lost);
 
-/// Marks the socket at the other end of `socket`; a target is about to inherit that end.
-/// Does nothing for other descriptors.
+/// Marks the end of a socket pair that a target is about to inherit. `socket` is the other end,
+/// which stays in this process. Does nothing for descriptors of other kinds.
 void mark_target_socket(int socket) noexcept;
 
-/// Returns the descriptor that this process has inherited and that has this mark. Returns -1 if
-/// there is none.
+/// Returns the inherited descriptor of this process that has the socket mark; -1 if there is none.
 [[nodiscard]] int find_target_socket() noexcept;
 
-/// Takes the socket that a target has inherited for this process. False if another process that
-/// has inherited it was first.
+/// Claims an inherited target socket for this process. Returns false if another process that has
+/// inherited the same socket has claimed it first.
 [[nodiscard]] bool claim_target_socket(int socket) noexcept;
 
-/// Program that a target is to run.
+/// Program that a target runs, as far as the host knows.
 enum class target_program {
-  any,     ///< the host does not know it: a script may start another one
-  of_host, ///< as the host, perhaps behind a wrapper
+  /// Unknown, for instance because the host starts a script, which may start another program.
+  any,
+  of_host, ///< the host's own program, perhaps started by a wrapper
 };
 
-/// Marks the children that this process starts meanwhile, and what they start, by their soft limit
-/// of file locks (RLIMIT_LOCKS), which Linux does not enforce. One at a time.
+/// Marks the children that this process starts during the scope as targets, and so also their
+/// descendants. The mark is a value of the soft limit of file locks (RLIMIT_LOCKS), which Linux
+/// does not enforce. One scope exists at a time; another thread that makes one waits.
 class limit_scope {
  public:
   explicit limit_scope(target_program runs) noexcept;
@@ -55,28 +59,32 @@ class limit_scope {
   ~limit_scope();
 
  private:
-  std::uint64_t before_ = 0; ///< the limit; zero: it stays
+  std::uint64_t before_ = 0; ///< the soft limit before the scope; zero if it was not changed
 };
 
-/// Tells whether this process has inherited that mark, and for which program.
+/// Result of the search for a limit mark that this process has inherited.
 enum class limit_mark {
   none,
-  this_program,  ///< a target, whatever else has been lost, until it drops the mark
-  other_program, ///< a target has started this program, which is no target
+  /// The mark is for this program. This process is a target until it drops this mark, even if other
+  /// marks are lost.
+  this_program,
+  /// The mark is for another program: a target has started this process, which is no target itself.
+  other_program,
 };
 [[nodiscard]] limit_mark find_limit_mark() noexcept;
 
-/// Drops the mark, so that programs that this process starts may be hosts.
+/// Removes the limit mark, so that the programs that this process starts are not taken for targets
+/// and can be hosts.
 void drop_limit_mark() noexcept;
 
-/// Host's record of one child that has been started as a target and is no target yet. The child and
-/// its descendants find it by /proc, if they run as the same user or as root, in the same namespace
-/// of processes.
+/// The host's record of a child that was started as a target and has not joined yet. The child and
+/// its descendants find this record through /proc if they are in the host's PID namespace, and run
+/// as the host's user or as root.
 class start_record {
  public:
   static constexpr pid_t no_child = -1;
 
-  /// Record of no child.
+  /// Makes an empty record, which is for no child.
   start_record() noexcept = default;
   start_record(start_record&& other) noexcept;
   start_record& operator=(start_record&& other) noexcept;
@@ -84,12 +92,13 @@ class start_record {
   start_record& operator=(const start_record&) = delete;
   ~start_record();
 
-  /// Record of a child that is about to be started: a child that looks for it waits for name().
-  /// Record of no child if the system has no memory or descriptor for it.
+  /// Makes a record of a child that is about to be started. If the child searches for its record,
+  /// it waits until name() was called. Returns an empty record if the system has no memory or
+  /// descriptor for it.
   [[nodiscard]] static start_record open() noexcept;
-  /// Names the child, or no_child if none was started.
+  /// Stores the child's process number, or no_child if no child was started.
   void name(pid_t child) noexcept;
-  /// Mark that the child, or a descendant, has found missing.
+  /// Returns the mark that the child, or a descendant, has found missing.
   [[nodiscard]] lost_mark lost() const noexcept;
 
  private:
@@ -99,8 +108,10 @@ class start_record {
   std::size_t entry_ = 0;
 };
 
-/// Tells the host that has started this process, or an ancestor, as a target and waits for it to
-/// join. False if there is no such host; lost_mark::none only asks.
+/// Tells the host that this process has lost the mark `lost`. That host has started this process,
+/// or one of its ancestors, as a target, and still waits for the target to join. Returns false if
+/// there is no such host. If `lost` is lost_mark::none, tells the host nothing, but still returns
+/// true if there is such a host.
 [[nodiscard]] bool tell_lost_mark(lost_mark lost) noexcept;
 
 } // namespace farcall

@@ -12,7 +12,7 @@
 namespace farcall::test::start_mark_test {
 namespace {
 
-/// Runs `body` in a child of a fork, or a child of that, and returns its exit status.
+/// Runs `body` in a child of a fork, or its descendant at `depth`, and returns its exit status.
 template <class Body>
 int status_in_child(start_record* record, int depth, const Body& body) {
   const pid_t child = ::fork();
@@ -28,7 +28,7 @@ int tell_environment() { return tell_lost_mark(lost_mark::variable) ? 1 : 0; }
 TEST(start_marks, a_child_finds_the_record_of_its_host) {
   start_record record = start_record::open();
   EXPECT_EQ(record.lost(), lost_mark::none);
-  // The child may look before the host has named it.
+  // The child may search before the host has named it.
   EXPECT_EQ(status_in_child(&record, 1, tell_environment), 1);
   EXPECT_EQ(record.lost(), lost_mark::variable);
 }
@@ -54,7 +54,7 @@ TEST(start_marks, a_child_that_has_joined_is_in_no_record) {
   if (child == 0) {
     ::close(ends[1]);
     char none = 0;
-    (void)::read(ends[0], &none, 1); // until the record has gone
+    (void)::read(ends[0], &none, 1); // waits until the record is destroyed
     ::_exit(tell_environment());
   }
   record.name(child);
@@ -69,7 +69,7 @@ TEST(start_marks, a_child_that_has_joined_is_in_no_record) {
 TEST(start_marks, an_inherited_socket_is_found) {
   auto [ours, theirs] = control_socket::make_pair();
   mark_target_socket(ours.fd());
-  EXPECT_EQ(find_target_socket(), -1); // it is this process's own, closed on exec
+  EXPECT_EQ(find_target_socket(), -1); // this process's own socket, closed on exec
   ASSERT_EQ(::fcntl(theirs.fd(), F_SETFD, 0), 0);
   ASSERT_EQ(::fcntl(ours.fd(), F_SETFD, 0), 0);
   EXPECT_EQ(find_target_socket(), theirs.fd());

@@ -38,7 +38,9 @@ std::string schemes(table rows) {
                       "or exec:qemu-aarch64 ./app?count=2, separated by commas");
 }
 
-/// The entries of the list. Only command lines know quotes: a path of shm may have an apostrophe.
+/// Splits the list of targets at its commas. In a command line, commas between quotes do not split.
+/// In other URLs an apostrophe is no quote, because the path in a URL of shm may contain an
+/// apostrophe.
 std::vector<std::string> pieces_of(std::string_view text) {
   std::vector<std::string> pieces;
   for (;;) {
@@ -64,12 +66,13 @@ std::vector<std::string> words_of(const std::string& piece, std::string_view com
   return words;
 }
 
-/// What a target of this row may be told. Those whose command line is given know no other program.
+/// Returns the options that a target of this scheme may have in addition to workers= and name=. A
+/// target with a command line has only cpu= and count=, and no option for its program.
 std::vector<url_option> options_of(const transport_entry& row, bool is_command) {
   return is_command ? std::vector{cpu_option(), count_option()} : row.options;
 }
 
-/// The value of a row's option; throws where it is none.
+/// Checks the value of an option; throws setting_error if it is not allowed.
 void check(const url_option& o, const std::string& value, const std::string& what,
            const std::string& piece, table rows) {
   if (!o.only.empty()) {
@@ -81,7 +84,8 @@ void check(const url_option& o, const std::string& value, const std::string& wha
   }
 }
 
-/// Reads the options; the number of targets may be one of them.
+/// Reads the options of a URL into `url`, and the number of targets, which may be one of the
+/// options, into `count`.
 void take_options(target_url& url, std::uint64_t& count, const std::string& piece,
                   std::string_view query, const transport_entry& row, table rows) {
   const std::vector<url_option> options = options_of(row, !url.command.empty());
@@ -140,7 +144,8 @@ const transport_entry& row_of(const std::string& piece, const std::string& schem
   return *row;
 }
 
-/// Where a process that the host starts itself belongs: to the first row of such.
+/// Returns the row whose transport serves targets with command lines. It is the first row whose
+/// targets are child processes of the host.
 const transport_entry& row_of_commands(const std::string& piece, table rows) {
   for (const transport_entry& row : rows) {
     if (!row.example.empty() && row.make && !row.make_launcher) return row;
@@ -197,9 +202,9 @@ std::vector<target_url> parse_targets(std::string_view text, table rows) {
     for (target_url& url : parse_one(piece, rows))
       targets.push_back(std::move(url));
   }
-  if (targets.size() > most_targets) {
+  if (targets.size() > max_targets) {
     throw setting_error("\"" + std::string(text) + "\" names " + std::to_string(targets.size()) +
-                        " targets; a job has at most " + std::to_string(most_targets));
+                        " targets; a job has at most " + std::to_string(max_targets));
   }
   return targets;
 }

@@ -53,7 +53,7 @@ TEST(parse_targets, a_question_mark_without_options_is_fine) {
   EXPECT_EQ(parse_targets("shm:3?").size(), 3U);
 }
 
-TEST(parse_targets, several_targets_get_consecutive_processors_and_names_of_their_own) {
+TEST(parse_targets, several_targets_get_consecutive_processors_and_distinct_names) {
   const auto targets = parse_targets("shm:3?cpu=5&name=worker");
   ASSERT_EQ(targets.size(), 3U);
   for (unsigned i = 0; i < 3; ++i) {
@@ -122,16 +122,16 @@ TEST(parse_targets, a_command_line_has_options_and_neighbours) {
 
 struct bad_url {
   const char* text;
-  const char* quoted; ///< what of it the message must name
-  const char* advice; ///< what to do, or what is possible
+  const char* quoted; ///< part of the text that the error must quote
+  const char* advice; ///< remedy that the error must name
 };
 
 constexpr const char* example = "targets look like shm, shm:4";
 constexpr const char* counts = "whole number from 1 to 4000";
 
-TEST(parse_targets, mistakes_are_refused_with_what_was_wrong_and_what_to_do) {
+TEST(parse_targets, errors_name_the_mistake_and_the_remedy) {
   constexpr bad_url all[] = {
-      // No transport, or none that there is.
+      // Missing or unknown transports.
       {"", "\"\"", example},
       {",", "\"\"", example},
       {"shm,", "\"\"", example},
@@ -196,13 +196,13 @@ TEST(parse_targets, a_name_that_is_too_long_is_refused) {
   EXPECT_THROW((void)parse_targets("shm?name=" + std::string(101, 'x')), setting_error);
 }
 
-TEST(parse_targets, too_many_targets_in_all_are_refused_with_the_number) {
+TEST(parse_targets, an_error_for_too_many_targets_names_their_number) {
   EXPECT_THAT([] { (void)parse_targets("shm:3950,shm:51"); },
               ThrowsMessage<setting_error>(AllOf(HasSubstr("\"shm:3950,shm:51\""),
                                                  HasSubstr("4001"), HasSubstr("at most 4000"))));
 }
 
-// Whatever was right before the mistake must not be kept: nothing is started by halves.
+// Entries before the mistake must be dropped: either all targets start, or none.
 TEST(parse_targets, one_mistake_refuses_the_whole_list) {
   EXPECT_THROW((void)parse_targets("shm,shm:2,shm?workers=none"), setting_error);
 }

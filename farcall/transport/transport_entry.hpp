@@ -19,113 +19,130 @@
 #include <string_view>
 #include <vector>
 
-/// The table of transports: one row for each. URLs of targets, jobs, `farcall info`, benchmarks and
-/// tests read it; nothing else lists schemes.
+/// The table of transports, with one row for each. All code that needs the list of schemes reads
+/// this table: URLs of targets, jobs, `farcall info`, benchmarks and tests.
 namespace farcall {
 
-/// An option of a target's URL, "name=value".
+/// An option that a target's URL may have, in the form "name=value".
 struct url_option {
   std::string name;
   std::string help;
-  std::uint64_t low = 0; ///< of a number
+  std::uint64_t low = 0; ///< smallest value of a numeric option
   std::uint64_t high = 0;
   std::uint64_t multiple_of = 1;
-  std::string only;    ///< the one value of an option that is no number
-  std::string refusal; ///< what to do instead, for an option that one may expect and is not there
+  std::string only; ///< the only allowed value of an option that is no number
+  /// Remedy that the error text names if a URL has an option that does not exist although users may
+  /// expect it. Empty if the option exists.
+  std::string refusal;
 };
 
-/// Options that mean the same wherever a row has them. All targets have workers= and name=.
+/// Descriptions of the options cpu=, program= and count=, which have the same meaning in each row
+/// that has them. The options workers= and name= are in no row, because all targets have them.
 [[nodiscard]] url_option cpu_option();
 [[nodiscard]] url_option program_option();
 [[nodiscard]] url_option count_option();
 
-/// Memory of a node of this machine that is mapped here.
+/// Memory of a node of this machine, mapped into this process.
 struct node_memory {
   node_id node = no_node;
   segment receive_segment;
-  std::vector<segment> windows; ///< in the order of its card
+  std::vector<segment> windows; ///< in the order in which the node's card lists the windows
 };
 
-/// A file that memory of this process is in.
+/// A file that holds memory of this process.
 struct memory_file {
-  int file = -1; ///< stays open as long as the transports live
+  int file = -1; ///< descriptor, which stays open as long as the transports live
   std::uint64_t bytes = 0;
 };
 
-/// What a process has ready when its transports are made. References outlive the transports.
+/// Parameters of the transports of a process. Objects to which they refer outlive the transports.
 struct transport_site {
   node_id self = 0;
-  std::size_t nodes = 1;        ///< numbers of nodes are below it, also of those that join later
+  /// Limit of the node numbers: all are lower, even of nodes that join later.
+  std::size_t nodes = 1;
   std::uint32_t lane_bytes = 0; ///< size of a ring
   std::span<doorbell> doorbells;
   std::string machine;                      ///< see card::machine
-  std::vector<memory_window> windows;       ///< memory here that peers may copy
-  const segment* receive_segment = nullptr; ///< our own, where the doorbells lie
-  /// Of our own memory, the receive segment's first; none where the host hands it out to others of
-  /// this machine.
+  std::vector<memory_window> windows;       ///< memory of this process that peers may copy
+  const segment* receive_segment = nullptr; ///< receive segment of this process, with its doorbells
+  /// Files that hold this process's own memory, the receive segment first. Empty if the host sends
+  /// the files to the other processes of this machine, so that the transport need not offer them.
   std::vector<memory_file> memory_files;
-  std::optional<group_place> group; ///< none: the process was started in another way
-  launcher* started_by = nullptr;   ///< on the host: of this scheme's targets, if there are any
-  std::span<const std::byte> setup; ///< from launcher::setup; empty: nothing was said
-  /// Brings a message to transport::take_message of the peer's transport of the same scheme,
-  /// through the host. False when it cannot be sent now, or descriptors cannot go there. Any
-  /// thread.
+  /// Place of this process in its process group; nullopt if it is in none.
+  std::optional<group_place> group;
+  /// On the host, the launcher of the targets with this scheme. Null if there is no such launcher,
+  /// and on other nodes.
+  launcher* started_by = nullptr;
+  /// Data that launcher::setup() has returned for this node; may be empty.
+  std::span<const std::byte> setup;
+  /// Sends a message through the host to the peer's transport of the same scheme, which handles it
+  /// in transport::take_message(). Returns false if the message cannot be sent now, or if it has
+  /// descriptors and the connection cannot carry them. Any thread may call this.
   std::function<bool(node_id peer, std::span<const std::byte>, std::span<const int> files)> tell;
 };
 
-/// What this machine has of a transport, for `farcall info`.
+/// Hardware or software of this machine that a transport uses; shown by `farcall info`.
 struct availability {
-  std::string name; ///< as one would write it in a URL
+  std::string name; ///< as written in a URL
   bool present = false;
-  std::string text; ///< what it is for, or why it is absent and what to do
+  std::string text; ///< purpose of the resource, or why it is absent and the remedy
 };
 
-/// A row of the table.
+/// A row of the table of transports.
 struct transport_entry {
   std::string scheme;
-  std::string example; ///< a URL of a target; empty: there are no targets of this scheme
-  std::vector<std::string> other_schemes; ///< that URLs of its targets may begin with as well
+  std::string example;                    ///< example of a target's URL; empty if the scheme has no
+                                          ///< targets
+  std::vector<std::string> other_schemes; ///< other schemes with which URLs of the row's targets
+                                          ///< may begin
   std::vector<url_option> options;
-  std::uint32_t workers = 1; ///< where the URL says nothing
-  std::uint32_t workers_at_most = most_workers;
-  bool maps_memory = false; ///< its targets and the others of this machine map each other's memory
+  std::uint32_t workers = 1; ///< default of the option workers=
+  std::uint32_t workers_at_most = max_workers;
+  /// True if the row's targets and the other nodes of this machine map each other's memory.
+  bool maps_memory = false;
 
-  /// Reads "scheme:…" up to the question mark into url.address; returns the number of targets.
-  /// Throws setting_error that begins with `what`. Null: only the scheme stands there.
+  /// Reads `place`, the part of a URL before the question mark, such as "scheme:…". Stores the
+  /// address in url.address, and returns the number of targets. Throws setting_error, whose text
+  /// begins with `what`. Null if only the scheme itself is allowed.
   std::function<std::uint64_t(std::string_view place, const std::string& what, target_url& url)>
       read_place;
 
-  /// What there is of it on this machine.
+  /// Returns the hardware and software of this machine that the transport uses.
   std::function<std::vector<availability>()> available;
 
-  /// The transport of a process; null where the job has no use for it. Throws error. No function:
-  /// the row's nodes bring their own, see host.
+  /// Makes the transport of a process, or returns null if the job does not need this transport.
+  /// Throws error. The function is empty if each node of the row has a transport of its own, which
+  /// `host` makes.
   std::function<std::unique_ptr<transport>(transport_site& site)> make;
 
-  /// Starts the row's targets. No function: they are children of the host, like any other program.
+  /// Makes the launcher of the row's targets. The function is empty if the targets are plain child
+  /// processes of the host.
   std::function<std::unique_ptr<launcher>(const launch_site& site)> make_launcher;
 
-  /// Connects this process, number `rank` of those that something else has started, to the port
-  /// that the row's launcher has opened on the host: launcher::open_port(). Throws error where it
-  /// cannot. No function: there are no such ports.
+  /// Connects this process, which something other than the host has started as number `rank`, to
+  /// the host's port `name`. The row's launcher has opened this port with launcher::open_port().
+  /// Throws error if the process cannot connect. The function is empty if the row has no such
+  /// ports.
   std::function<port_connection(std::span<const std::byte> name, node_id rank, time_point deadline)>
       connect_port;
 
-  /// The row's targets are no processes, but live in the host's: makes one. Throws error.
+  /// Makes a target without a process, such as a device, which the host's process runs. Throws
+  /// error. The function is empty for rows whose targets are processes.
   std::function<std::unique_ptr<hosted_node>(const target_url& url, const hosting_site& site)> host;
 };
 
-/// read_place of a row whose URLs are "scheme" or "scheme:N", N being a number of targets.
+/// Implements read_place for rows whose URLs are "scheme" or "scheme:N", with a number N of
+/// targets.
 [[nodiscard]] std::uint64_t read_count(std::string_view place, const std::string& what,
                                        target_url& url);
 
-/// The rows of this program, in the order in which routes of equal cost are chosen: its own, then
-/// those of the modules that FARCALL_TRANSPORT_MODULES names or stands for, which the first call
-/// loads. Throws setting_error when one that is named cannot be loaded. Defined where the layers
-/// come together, in farcall/transports.cpp.
+/// Returns the rows of this program, in the order in which routes of equal cost are chosen. The
+/// program's own rows are first, and the rows of modules follow. The first call loads the modules
+/// that FARCALL_TRANSPORT_MODULES names or implies. Throws setting_error if a named module cannot
+/// be loaded. Defined in farcall/transports.cpp, which sees all layers.
 [[nodiscard]] std::span<const transport_entry> transports();
 
-/// The row of a scheme, or null.
+/// Returns the row whose scheme is `scheme`, or null if there is none.
 [[nodiscard]] const transport_entry* find_transport(std::span<const transport_entry> rows,
                                                     std::string_view scheme) noexcept;
 

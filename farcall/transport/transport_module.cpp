@@ -12,9 +12,10 @@
 namespace farcall {
 namespace {
 
-/// One module's row. Throws setting_error.
+/// Loads one module and returns the table row that it provides. Throws setting_error.
 transport_entry load(const std::string& file, const std::string& what) {
-  // All of its symbols now: what is missing shall not end the process in the middle of a call.
+  // Resolve all symbols now, because a missing symbol must not end the process in the middle of a
+  // call.
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const why = ::dlerror();
@@ -40,18 +41,20 @@ bool is_scheme(const std::string& name) {
       name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
 }
 
-/// The file that holds this library: itself, or the program.
+/// Returns the file that contains this library's code: the shared library, or the program if the
+/// library is linked statically.
 std::filesystem::path own_file() {
   ::Dl_info found{};
   if (::dladdr(reinterpret_cast<const void*>(&module_files), &found) == 0) return {};
   std::error_code failed;
-  // A program may have been started by a name that is not its path.
+  // Fall back to the path of this process's program if canonical() fails: if the code is in the
+  // program, dladdr() gives argv[0], which need not be the program's path.
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failed);
   const std::filesystem::path file = std::filesystem::canonical(found.dli_fname, failed);
   return failed ? own : file;
 }
 
-/// The file to load for what the user has named.
+/// Returns the module file to load for a name or path that the user gave.
 std::string file_for(const std::string& name, const std::string& what) {
   if (!is_scheme(name)) return name;
   const std::vector<std::string> candidates = module_files(name);
@@ -76,7 +79,7 @@ std::vector<std::string> module_files(const std::string& scheme) {
   if (const std::filesystem::path own = own_file(); !own.empty()) {
     const std::filesystem::path folder = own.parent_path();
     all.push_back(folder / file);
-    // A program's.
+    // Also search the lib folders beside the program's bin folder.
     for (const char* const beside : {"lib", "lib64"})
       all.push_back(folder.parent_path() / beside / file);
   }

@@ -9,21 +9,24 @@
 
 namespace farcall {
 
-/// Commands that start nodes, each with the node's own command line behind it: debuggers, tracers.
-/// The value of the setting `wrap`.
+/// Commands that start the processes of nodes, for example a debugger or a tracer. Each command
+/// gets the node's own command line as its last arguments. The commands are the value of the
+/// setting `wrap`.
 class wrap_commands {
  public:
   wrap_commands() noexcept = default;
 
-  /// Commands with ; between them, each a command line of command_words(). "2:strace -f" is for
-  /// node 2, one without a number for every node that has none of its own. Throws setting_error.
+  /// Reads a list of commands that are separated by semicolons; command_words() splits each of
+  /// them. "2:strace -f" is the command for node 2. A command without a number is for every node
+  /// that has no command of its own. Throws setting_error.
   [[nodiscard]] static wrap_commands parse(std::string_view text);
-  /// Reads FARCALL_WRAP. Throws setting_error, which names the variable.
+  /// Reads the commands from the variable FARCALL_WRAP. Throws setting_error, which names the
+  /// variable.
   [[nodiscard]] static wrap_commands of_settings();
 
-  /// The words that come before those of the node; empty: none.
+  /// Returns the words that precede the node's command line; none if the node has no such command.
   [[nodiscard]] const std::vector<std::string>& of(node_id node) const noexcept;
-  /// Commands for one node, by its number.
+  /// Returns the commands that are for a single node, by the node's number.
   [[nodiscard]] const std::map<node_id, std::vector<std::string>>& by_node() const noexcept {
     return by_node_;
   }

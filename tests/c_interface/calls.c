@@ -1,4 +1,4 @@
-// Handlers by name, calls and their errors, between all kinds of nodes.
+// Tests of named handlers, calls and their errors, between hosts and targets.
 #include "check.h"
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ static void say_nothing(fc_reply* reply, const void* bytes, size_t size, void* u
   (void)reply, (void)bytes, (void)size, (void)user;
 }
 
-static void answer_twice(fc_reply* reply, const void* bytes, size_t size, void* user) {
+static void reply_twice(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)bytes, (void)size, (void)user;
   const char first = 'a';
   if (fc_reply_bytes(reply, "b", (size_t)-1) != FC_INVALID_ARGUMENT) abort();
@@ -47,8 +47,8 @@ static void keep(fc_reply* reply, const void* bytes, size_t size, void* user) {
   if (fc_reply_bytes(reply, "x", 1) != FC_INVALID_ARGUMENT) abort();
 }
 
-/// Answers the call that "keep" has kept: with the bytes, or without any as a failure.
-static void answer_kept(fc_reply* reply, const void* bytes, size_t size, void* user) {
+/// Replies to the call that "keep" has kept: with the bytes, or with an error if there are none.
+static void reply_to_kept(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
   const bool wanted = fc_reply_wanted(kept);
   if (size != 0) {
@@ -62,24 +62,24 @@ static void answer_kept(fc_reply* reply, const void* bytes, size_t size, void* u
 static void who(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)bytes, (void)size, (void)user;
   fc_node here;
-  uint32_t answer[3] = {FC_NO_NODE, fc_reply_caller(reply), fc_job_size(NULL)};
-  if (fc_this_node(NULL, &here) == FC_OK) answer[0] = here.id;
-  fc_reply_bytes(reply, answer, sizeof answer);
+  uint32_t result[3] = {FC_NO_NODE, fc_reply_caller(reply), fc_job_size(NULL)};
+  if (fc_this_node(NULL, &here) == FC_OK) result[0] = here.id;
+  fc_reply_bytes(reply, result, sizeof result);
 }
 
-/// Calls "who" on the node that the bytes name, and passes the answer on.
+/// Calls "who" on the node that the bytes name, and returns its reply.
 static void ask(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
   uint32_t id = 0;
   memcpy(&id, bytes, size < sizeof id ? size : sizeof id);
   fc_node there;
-  uint32_t answer[3];
+  uint32_t result[3];
   if (fc_node_at(NULL, id, &there) != FC_OK ||
-      fc_call(there, fc_named("who"), NULL, 0, answer, sizeof answer, NULL) != FC_OK) {
+      fc_call(there, fc_named("who"), NULL, 0, result, sizeof result, NULL) != FC_OK) {
     fc_reply_error(reply, fc_status_name(fc_error_status()), fc_error_text());
     return;
   }
-  fc_reply_bytes(reply, answer, sizeof answer);
+  fc_reply_bytes(reply, result, sizeof result);
 }
 
 static int64_t posted = 0;
@@ -97,7 +97,7 @@ static void forget(fc_reply* reply, const void* bytes, size_t size, void* user) 
 
 static void calls_bring_bytes_there_and_back(fc_node target) {
   const fc_function f = fc_named("echo");
-  // From none over those that fit a record to those that do not, on both sides of each limit.
+  // Sizes around each limit: empty, within one record, and too large for a record.
   const size_t sizes[] = {0, 1, 7, 8, 9, 31, 32, 33, 1000, 1015, 1016, 1017, 1024, 16000, 1 << 20};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     const size_t size = sizes[i];
@@ -106,9 +106,9 @@ static void calls_bring_bytes_there_and_back(fc_node target) {
     NEED(sent != NULL && got != NULL);
     for (size_t j = 0; j < size; ++j)
       sent[j] = (char)(j * 7 + i);
-    size_t answered = 77;
-    CHECK(fc_call(target, f, sent, size, got, size, &answered) == FC_OK);
-    CHECK(answered == size);
+    size_t got_size = 77;
+    CHECK(fc_call(target, f, sent, size, got, size, &got_size) == FC_OK);
+    CHECK(got_size == size);
     CHECK(memcmp(sent, got, size) == 0);
     free(sent);
     free(got);
@@ -139,20 +139,20 @@ static void errors_arrive(fc_node target) {
   fc_future_drop(future);
 }
 
-static void answers_are_given_once(fc_node target) {
+static void replies_are_given_once(fc_node target) {
   size_t size = 77;
   CHECK(fc_call(target, fc_named("say nothing"), NULL, 0, NULL, 0, &size) == FC_OK);
   CHECK(size == 0);
-  char answer = 0;
-  CHECK(fc_call(target, fc_named("answer twice"), NULL, 0, &answer, 1, &size) == FC_OK);
-  CHECK(size == 1 && answer == 'a');
+  char result = 0;
+  CHECK(fc_call(target, fc_named("reply twice"), NULL, 0, &result, 1, &size) == FC_OK);
+  CHECK(size == 1 && result == 'a');
 }
 
-static void answers_are_given_later(fc_node target) {
+static void replies_are_given_later(fc_node target) {
   fc_future* future = NULL;
   NEED(fc_call_async(target, fc_named("keep"), NULL, 0, &future) == FC_OK);
   bool wanted = false;
-  CHECK(fc_call(target, fc_named("answer kept"), "later", 5, &wanted, sizeof wanted, NULL) ==
+  CHECK(fc_call(target, fc_named("reply to kept"), "later", 5, &wanted, sizeof wanted, NULL) ==
         FC_OK);
   CHECK(wanted);
   const void* bytes = NULL;
@@ -162,7 +162,7 @@ static void answers_are_given_later(fc_node target) {
   fc_future_drop(future);
 
   NEED(fc_call_async(target, fc_named("keep"), NULL, 0, &future) == FC_OK);
-  CHECK(fc_call(target, fc_named("answer kept"), NULL, 0, &wanted, sizeof wanted, NULL) == FC_OK);
+  CHECK(fc_call(target, fc_named("reply to kept"), NULL, 0, &wanted, sizeof wanted, NULL) == FC_OK);
   CHECK_FAILS(FC_REMOTE_ERROR, "failed late", fc_future_get(future, NULL, NULL));
   CHECK(strcmp(fc_error_type(), "late") == 0);
   fc_future_drop(future);
@@ -189,11 +189,11 @@ static void any_node_calls_any(fc_job* job) {
   for (uint32_t asked = 0; asked < 3; ++asked) {
     for (uint32_t then = 0; then < 3; ++then) {
       fc_node node;
-      uint32_t answer[3] = {9, 9, 9};
+      uint32_t result[3] = {9, 9, 9};
       NEED(fc_node_at(job, asked, &node) == FC_OK);
-      CHECK(fc_call(node, fc_named("ask"), &then, sizeof then, answer, sizeof answer, NULL) ==
+      CHECK(fc_call(node, fc_named("ask"), &then, sizeof then, result, sizeof result, NULL) ==
             FC_OK);
-      CHECK(answer[0] == then && answer[1] == asked && answer[2] == 3);
+      CHECK(result[0] == then && result[1] == asked && result[2] == 3);
     }
   }
 }
@@ -214,7 +214,7 @@ static void lanes_are_places_to_call(fc_node target) {
   CHECK(fc_call(lane, fc_named("echo"), "abc", 3, got, 3, NULL) == FC_OK);
   CHECK(memcmp(got, "abc", 3) == 0);
   fc_lane_close(lane);
-  fc_lane_close(target); // no lane
+  fc_lane_close(target); // has no effect: `target` is no lane
 }
 
 static void deadlines_end_waiting(fc_node target) {
@@ -239,7 +239,7 @@ static void names_are_registered_at_any_time(fc_job* job, fc_node target) {
   CHECK(fc_named("echo") == fc_named("echo") && fc_named("echo") != fc_named("Echo"));
   CHECK_FAILS(FC_INVALID_ARGUMENT, "fc_named", fc_call(target, 0, NULL, 0, NULL, 0, NULL));
 
-  // On the host, while the job runs.
+  // Register on the host while the job runs.
   fc_node host;
   NEED(fc_node_at(job, 0, &host) == FC_OK);
   static int64_t more = 1;
@@ -252,7 +252,7 @@ static void names_are_registered_at_any_time(fc_job* job, fc_node target) {
   CHECK_FAILS(FC_UNKNOWN_FUNCTION, "'late'",
               fc_call(host, fc_named("late"), NULL, 0, NULL, 0, NULL));
 
-  // And on a target, by a handler.
+  // Unregister on a target, in a handler.
   CHECK(fc_call(target, fc_named("forget"), NULL, 0, NULL, 0, NULL) == FC_OK);
   CHECK_FAILS(FC_UNKNOWN_FUNCTION, "'echo'",
               fc_call(target, fc_named("echo"), NULL, 0, NULL, 0, NULL));
@@ -263,9 +263,9 @@ int main(int argc, char** argv) {
   NEED(fc_register("echo", &echo, NULL) == FC_OK);
   NEED(fc_register("add", &add, &user) == FC_OK);
   NEED(fc_register("say nothing", &say_nothing, NULL) == FC_OK);
-  NEED(fc_register("answer twice", &answer_twice, NULL) == FC_OK);
+  NEED(fc_register("reply twice", &reply_twice, NULL) == FC_OK);
   NEED(fc_register("keep", &keep, NULL) == FC_OK);
-  NEED(fc_register("answer kept", &answer_kept, NULL) == FC_OK);
+  NEED(fc_register("reply to kept", &reply_to_kept, NULL) == FC_OK);
   NEED(fc_register("who", &who, NULL) == FC_OK);
   NEED(fc_register("ask", &ask, NULL) == FC_OK);
   NEED(fc_register("count", &count, NULL) == FC_OK);
@@ -281,8 +281,8 @@ int main(int argc, char** argv) {
   calls_bring_bytes_there_and_back(target);
   handlers_get_their_user_pointer(target);
   errors_arrive(target);
-  answers_are_given_once(target);
-  answers_are_given_later(target);
+  replies_are_given_once(target);
+  replies_are_given_later(target);
   too_little_space_says_how_much_is_needed(target);
   sizes_that_nothing_has_are_refused(target);
   any_node_calls_any(job);

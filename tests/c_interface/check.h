@@ -1,4 +1,4 @@
-/// How the programs in C say what went wrong.
+/// Checks for the test programs in C.
 #ifndef TESTS_C_INTERFACE_CHECK_H
 #define TESTS_C_INTERFACE_CHECK_H
 
@@ -10,7 +10,7 @@
 
 static int failures = 0;
 
-/// Goes on after a failure: main() returns `failures != 0`.
+/// Prints and counts a failure, and goes on: main() returns `failures != 0`.
 #define CHECK(condition)                                                                           \
   do {                                                                                             \
     if (!(condition)) {                                                                            \
@@ -20,7 +20,7 @@ static int failures = 0;
     }                                                                                              \
   } while (0)
 
-/// The expression has that status, and the last error that text in it.
+/// Checks that the expression has this status, and that the last error contains the text.
 #define CHECK_FAILS(status, text, expression)                                                      \
   do {                                                                                             \
     CHECK((expression) == (status));                                                               \
@@ -28,14 +28,14 @@ static int failures = 0;
     CHECK(strstr(fc_error_text(), (text)) != NULL);                                                \
   } while (0)
 
-/// What nothing can follow.
+/// Prints a failure and ends the program, for conditions that later checks need.
 #define NEED(condition)                                                                            \
   do {                                                                                             \
     CHECK(condition);                                                                              \
     if (failures != 0) exit(1);                                                                    \
   } while (0)
 
-/// How long a test waits for what should happen at once, before it gives up.
+/// Time after which a wait fails that should end at once.
 #define LIMIT_NS (60 * INT64_C(1000000000))
 
 #endif

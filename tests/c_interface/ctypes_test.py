@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The interface for C from Python, as a binding would use it: ctypes_test.py <path of libfarcall.so>
+"""Tests the C interface from Python, like a binding: ctypes_test.py <path of libfarcall.so>
 <path of farcall.h>.
 
 Host and target run this script.
@@ -62,12 +62,12 @@ handlers = []  # as long as they are registered
 
 
 def handler(function):
-    """Registers a function of bytes that returns bytes; what it raises is the caller's."""
+    """Registers a function from bytes to bytes; the caller gets its exceptions as errors."""
 
     def run(reply, data, size, _user):
         try:
-            answer = function(ctypes.string_at(data, size) if size else b"")
-            library.fc_reply_bytes(reply, answer, len(answer))
+            result = function(ctypes.string_at(data, size) if size else b"")
+            library.fc_reply_bytes(reply, result, len(result))
         except Exception as e:  # pylint: disable=broad-except
             library.fc_reply_error(reply, type(e).__name__.encode(), str(e).encode())
 
@@ -93,15 +93,15 @@ def divide(data):
 
 
 def call(node, name, data, capacity=1024):
-    answer = ctypes.create_string_buffer(capacity)
+    result = ctypes.create_string_buffer(capacity)
     size = ctypes.c_size_t()
-    status = library.fc_call(node, library.fc_named(name), data, len(data), answer, capacity,
+    status = library.fc_call(node, library.fc_named(name), data, len(data), result, capacity,
                              ctypes.byref(size))
-    return status, answer.raw[:size.value] if status == FC_OK else b""
+    return status, result.raw[:size.value] if status == FC_OK else b""
 
 
 class Calls:
-    """Calls that coroutines of asyncio await."""
+    """Calls whose results asyncio coroutines await."""
 
     def __init__(self, job):
         self.job = job
@@ -135,8 +135,8 @@ class Calls:
 async def check_event_loop(job, target):
     calls = Calls(job)
     texts = [str(i).encode() for i in range(100)]
-    answers = await asyncio.gather(*(calls.call(target, b"reverse", t) for t in texts))
-    assert answers == [t[::-1] for t in texts], answers
+    results = await asyncio.gather(*(calls.call(target, b"reverse", t) for t in texts))
+    assert results == [t[::-1] for t in texts], results
     for text in texts:
         assert await calls.call(target, b"reverse", text) == text[::-1]
 
@@ -172,7 +172,7 @@ def main():
     need(library.fc_get(job, memory, back, 16))
     assert back.raw == b"sixteen letters!"
     need(library.fc_release(job, memory))
-    # Nothing else wakes the loop: it hangs where the descriptor says nothing.
+    # Only the descriptor wakes the loop: if it does not become readable, the loop hangs.
     asyncio.run(asyncio.wait_for(check_event_loop(job, target), 60))
     library.fc_job_end(job)
 

@@ -1,10 +1,10 @@
-// Calls that are not waited for at once, copies, and memory of nodes.
+// Tests of futures, copies, and memory on nodes.
 #include "check.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-/// Answers with the number that it is sent, once the word in the span behind it is set.
+/// Arguments of "hold", which replies with the number once a word of the span is set.
 struct held_call {
   uint64_t number;
   fc_span word;
@@ -25,7 +25,7 @@ static void hold(fc_reply* reply, const void* bytes, size_t size, void* user) {
   fc_reply_bytes(reply, &call.number, sizeof call.number);
 }
 
-/// Fills the span that it gets with its sum, in place.
+/// Stores the sum of a span's elements in the first one, in place, and replies with it.
 static void sum_in_place(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
   fc_span span;
@@ -46,7 +46,7 @@ static void echo(fc_reply* reply, const void* bytes, size_t size, void* user) {
   fc_reply_bytes(reply, bytes, size);
 }
 
-/// Fetches the span that it gets, of any node.
+/// Replies with the contents of a span, which may be on any node.
 static void fetch(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
   fc_span span;
@@ -77,7 +77,7 @@ static fc_future* held(const struct scene* s, unsigned target, uint64_t number) 
   return future;
 }
 
-static void let_go(const struct scene* s, uint64_t number) {
+static void release(const struct scene* s, uint64_t number) {
   atomic_store_explicit(&s->here[number], 1, memory_order_release);
 }
 
@@ -96,7 +96,7 @@ static void futures_are_tested_and_waited_for(const struct scene* s) {
   CHECK(!fc_future_test(future));
   CHECK_FAILS(FC_TIMEOUT, "not ready", fc_future_wait(future, 0));
   CHECK_FAILS(FC_TIMEOUT, "not ready", fc_future_wait(future, 1000000));
-  let_go(s, 1);
+  release(s, 1);
   CHECK(fc_future_wait(future, LIMIT_NS) == FC_OK);
   CHECK(fc_future_test(future));
   CHECK(number_of(future) == 1);
@@ -125,7 +125,7 @@ static void results_of_any_size_stay_in_the_future(const struct scene* s) {
 
 static void a_future_can_be_dropped_before_it_is_ready(const struct scene* s) {
   fc_future_drop(held(s, 0, 2));
-  let_go(s, 2);
+  release(s, 2);
   char got = 0;
   CHECK(fc_call(s->targets[0], fc_named("echo"), "x", 1, &got, 1, NULL) == FC_OK);
   CHECK(got == 'x');
@@ -140,18 +140,18 @@ static void any_and_all_are_waited_for(const struct scene* s) {
   CHECK_FAILS(FC_TIMEOUT, "not ready", fc_wait_all(futures, TARGETS + 1, 1000000));
   CHECK(index == 99);
 
-  let_go(s, 11);
+  release(s, 11);
   NEED(fc_wait_any(futures, TARGETS + 1, LIMIT_NS, &index) == FC_OK);
   CHECK(index == 2 && number_of(futures[index]) == 11);
-  // It is ready from now on; without it, another is waited for.
+  // A ready future ends each wait at once; without it, the wait is for another one.
   CHECK(fc_wait_any(futures, TARGETS + 1, LIMIT_NS, &index) == FC_OK && index == 2);
   fc_future_drop(futures[2]);
   futures[2] = NULL;
-  let_go(s, 12);
+  release(s, 12);
   NEED(fc_wait_any(futures, TARGETS + 1, -1, &index) == FC_OK);
   CHECK(index == 3 && number_of(futures[index]) == 12);
 
-  let_go(s, 10);
+  release(s, 10);
   CHECK(fc_wait_all(futures, TARGETS + 1, LIMIT_NS) == FC_OK);
   CHECK(number_of(futures[1]) == 10 && number_of(futures[3]) == 12);
   for (unsigned i = 0; i <= TARGETS; ++i)
@@ -178,15 +178,15 @@ static void continuations_run_once(const struct scene* s) {
   struct seen seen = {0};
   CHECK(fc_future_then(held(s, 0, 20), &note, &seen) == FC_OK);
   CHECK(atomic_load_explicit(&seen.count, memory_order_acquire) == 0);
-  let_go(s, 20);
+  release(s, 20);
   char got = 0;
-  // Whoever waits takes the answer in.
+  // A call that waits for its reply takes in others, too, and runs their continuations.
   for (int i = 0; i < 1000 && atomic_load_explicit(&seen.count, memory_order_acquire) == 0; ++i)
     CHECK(fc_call(s->targets[0], fc_named("echo"), "x", 1, &got, 1, NULL) == FC_OK);
   CHECK(atomic_load_explicit(&seen.count, memory_order_acquire) == 1);
   CHECK(seen.number == 20);
 
-  // One that is ready, and one whose result was looked at.
+  // Continuations of a ready future, and of one whose result was read, run at once.
   for (int looked_at = 0; looked_at < 2; ++looked_at) {
     fc_future* future = held(s, 0, 20);
     CHECK(fc_future_wait(future, LIMIT_NS) == FC_OK);
@@ -240,7 +240,7 @@ static void memory_is_used_from_everywhere(const struct scene* s) {
   CHECK(fc_get(s->job, there, first, sizeof first) == FC_OK);
   CHECK(first[0] == 500 && first[1] == 0.5);
 
-  // On another node, by way of a copy; and without one.
+  // Memory on another node, used through a copy, and in place.
   fc_span other;
   NEED(fc_allocate(s->targets[1], sizeof values, &other) == FC_OK);
   CHECK(fc_copy(s->job, there, other) == FC_OK);
@@ -258,7 +258,7 @@ static void memory_is_used_from_everywhere(const struct scene* s) {
   CHECK(fc_map(s->job, other, &here) == FC_OK);
   CHECK(here != NULL && ((double*)here)[0] == 500);
 
-  // Memory of the host that a target fetches.
+  // A target fetches memory of the host.
   char text[] = "of the host";
   const fc_span own = fc_own_memory(text, sizeof text);
   CHECK(own.node == 0);
@@ -338,7 +338,7 @@ int main(int argc, char** argv) {
   memory_is_used_from_everywhere(&s);
   large_copies_run_beside(&s);
 
-  // What outlives its job.
+  // A future that outlives its job.
   fc_future* left = NULL;
   NEED(fc_call_async(s.targets[0], fc_named("echo"), "x", 1, &left) == FC_OK);
   fc_job_end(s.job);

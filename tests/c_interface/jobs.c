@@ -1,4 +1,4 @@
-// How jobs begin and end, what is known of their nodes, and several at a time.
+// Tests of the start and end of jobs, of node descriptions, and of several jobs at a time.
 #include "check.h"
 
 #include <sys/socket.h>
@@ -35,7 +35,7 @@ static void options_are_checked(void) {
   CHECK_FAILS(FC_INVALID_ARGUMENT, "job", fc_job_start(NULL, NULL, NULL, NULL));
   CHECK(job == NULL);
 
-  // A program of a later version, whose options have more members.
+  // A program compiled with a later version, whose options have more members.
   struct {
     fc_job_options known;
     uint64_t unknown;
@@ -44,7 +44,7 @@ static void options_are_checked(void) {
   later.unknown = 0;
   NEED(fc_job_start(NULL, NULL, &later.known, &job) == FC_OK);
   fc_job_end(job);
-  // And one of an earlier version, which had none but the first.
+  // A program compiled with an earlier version, whose options had only the first members.
   options.size = offsetof(fc_job_options, program);
   NEED(fc_job_start(NULL, NULL, &options, &job) == FC_OK);
   CHECK(fc_job_size(job) == 2);

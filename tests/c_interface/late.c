@@ -1,5 +1,5 @@
-// Handlers in a library that is loaded while the job runs: here, and then on the target.
-// Runs with: program <path of the library>
+// Tests handlers of a library that is loaded while the job runs, first on the host and then on the
+// target. Usage: program <path of the library>
 #include "check.h"
 
 #include <dlfcn.h>
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   got = 0;
   CHECK(fc_call(target, fc_named("twice"), &value, sizeof value, &got, sizeof got, NULL) == FC_OK);
   CHECK(got == 42);
-  // It calls back, into the library there is here.
+  // The target's handler calls back into the library on the host.
   got = 0;
   CHECK(fc_call(target, fc_named("twice at the host"), &value, sizeof value, &got, sizeof got,
                 NULL) == FC_OK);

@@ -1,4 +1,4 @@
-// What late.c loads: registers its handlers when it is loaded.
+// A library for late.c, which registers its handlers when it is loaded.
 #include <farcall/farcall.h>
 
 #include <stdlib.h>
@@ -16,17 +16,17 @@ static void twice_at_the_host(fc_reply* reply, const void* bytes, size_t size, v
   (void)user;
   fc_node host;
   double value = 0;
-  // Functions that late.c does not use, and that a linker would leave out for its sake.
+  // Functions that late.c does not use: the program must export them all the same.
   fc_future* future = NULL;
   size_t index = 1;
-  const void* answer = NULL;
-  if (fc_node_at(NULL, 0, &host) != FC_OK ||
+  const void* result = NULL;
+  if (fc_node_at(NULL, 0, &host) != FC_OK || fc_node_remove(host) == FC_OK ||
       fc_call_async(host, fc_named("twice"), bytes, size, &future) != FC_OK ||
       fc_wait_any(&future, 1, -1, &index) != FC_OK || index != 0 ||
-      fc_future_get(future, &answer, &size) != FC_OK || size != sizeof value) {
+      fc_future_get(future, &result, &size) != FC_OK || size != sizeof value) {
     fc_reply_error(reply, "call", fc_error_text());
   } else {
-    memcpy(&value, answer, size);
+    memcpy(&value, result, size);
     fc_reply_bytes(reply, &value, sizeof value);
   }
   fc_future_drop(future);

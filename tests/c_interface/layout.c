@@ -1,5 +1,5 @@
-// What programs and bindings that were compiled before rely on. Members are only added behind the
-// last of fc_job_options and fc_node_description; numbers are only added.
+// Layouts and numbers on which compiled programs and bindings rely. Members may only be added at
+// the end of fc_job_options and fc_node_description, and numbers may only be added.
 #include <farcall/farcall.h>
 
 _Static_assert(sizeof(void*) == 8, "the numbers below are for 64 bits");

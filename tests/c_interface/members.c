@@ -1,4 +1,4 @@
-// Nodes that come and go.
+// Tests of jobs whose nodes are added, removed and restarted.
 #include "check.h"
 
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void await(struct seen* s, uint32_t count) {
   pthread_mutex_unlock(&s->mutex);
 }
 
-static void answer(fc_reply* reply, const void* bytes, size_t size, void* user) {
+static void send_back(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
   if (fc_reply_bytes(reply, bytes, size) != FC_OK) abort();
 }
@@ -47,7 +47,7 @@ static void end_here(fc_reply* reply, const void* bytes, size_t size, void* user
   raise(SIGKILL);
 }
 
-/// On a target: that cannot remove nodes, and calls them as before.
+/// Checks, on a target, that it cannot remove nodes and can still call them.
 static void try_to_remove(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)bytes, (void)size, (void)user;
   fc_node host;
@@ -59,7 +59,8 @@ static void try_to_remove(fc_reply* reply, const void* bytes, size_t size, void*
 }
 
 int main(int argc, char** argv) {
-  NEED(fc_register("echo", answer, NULL) == FC_OK && fc_register("die", end_here, NULL) == FC_OK);
+  NEED(fc_register("echo", send_back, NULL) == FC_OK &&
+       fc_register("die", end_here, NULL) == FC_OK);
   NEED(fc_register("try", try_to_remove, NULL) == FC_OK);
   const fc_function echo = fc_named("echo");
   const fc_function die = fc_named("die");
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
   NEED(fc_on_node_change(job, see, &s) == FC_OK);
   CHECK_FAILS(FC_INVALID_ARGUMENT, "callback", fc_on_node_change(job, NULL, NULL));
 
-  // One more, which is as good as the others.
+  // An added node can be called like the others.
   fc_node added;
   NEED(fc_node_add(job, "shm", &added) == FC_OK);
   CHECK(added.id == 2 && fc_job_size(job) == 3);
@@ -80,13 +81,13 @@ int main(int argc, char** argv) {
   CHECK(size == 6 && strcmp(back, "there") == 0);
   CHECK_FAILS(FC_INVALID_ARGUMENT, "url", fc_node_add(job, NULL, NULL));
   CHECK_FAILS(FC_SETTING_ERROR, "2 targets", fc_node_add(job, "shm:2", NULL));
-  CHECK_FAILS(FC_SETTING_ERROR, "carrier", fc_node_add(job, "carrier-pigeon", NULL));
+  CHECK_FAILS(FC_SETTING_ERROR, "carrier-pigeon", fc_node_add(job, "carrier-pigeon", NULL));
 
   bool is_refused = false;
   CHECK(fc_call(added, fc_named("try"), NULL, 0, &is_refused, sizeof is_refused, NULL) == FC_OK);
   CHECK(is_refused);
 
-  // It dies, and is started again as another one.
+  // A dead node is restarted as a new node.
   fc_node again;
   CHECK_FAILS(FC_ERROR, "alive", fc_node_restart(added, &again));
   CHECK(fc_call(added, die, NULL, 0, NULL, 0, NULL) == FC_NODE_FAILED);
@@ -96,7 +97,7 @@ int main(int argc, char** argv) {
   CHECK(fc_call(again, echo, "again", 6, back, sizeof back, NULL) == FC_OK);
   CHECK(fc_call(added, echo, "again", 6, back, sizeof back, NULL) == FC_NODE_FAILED);
 
-  // It is taken out.
+  // The new node is removed.
   NEED(fc_node_remove(again) == FC_OK);
   CHECK_FAILS(FC_NODE_FAILED, "removed", fc_call(again, echo, "gone", 5, back, sizeof back, NULL));
   fc_node host;

@@ -1,11 +1,11 @@
-// Calls that their callers stop.
+// Tests of calls that are stopped.
 #include "check.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-/// Words that host and target share: what has happened on the target.
+/// Words in memory of the target that record its calls; the host reads them.
 enum { BEGAN, TOLD, COUNTED, GATE, WORDS = 16 };
 
 static _Atomic uint32_t* words_of(fc_span span) {
@@ -21,7 +21,7 @@ static _Atomic uint32_t* words_in(const void* bytes, size_t size) {
   return words_of(span);
 }
 
-/// False after as long as a test waits.
+/// Waits until the word has the value; returns false after the time limit.
 static bool becomes(const _Atomic uint32_t* word, uint32_t value) {
   for (int i = 0; i < 60000; ++i) {
     if (atomic_load_explicit(word, memory_order_acquire) >= value) return true;
@@ -57,7 +57,7 @@ struct kept_call {
   _Atomic uint32_t* words;
 };
 
-static void* answer_once_stopped(void* user) {
+static void* reply_once_stopped(void* user) {
   struct kept_call* call = user;
   if (is_stopped_in_time(call->reply)) atomic_fetch_add(&call->words[TOLD], 1);
   fc_reply_bytes(call->reply, NULL, 0);
@@ -65,7 +65,7 @@ static void* answer_once_stopped(void* user) {
   return NULL;
 }
 
-/// Returns at once, and leaves the answer to a thread.
+/// Returns at once; a thread replies later.
 static void keep(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
   struct kept_call* call = malloc(sizeof *call);
@@ -73,13 +73,13 @@ static void keep(fc_reply* reply, const void* bytes, size_t size, void* user) {
   if (call == NULL || fc_reply_keep(reply, &call->reply) != FC_OK) abort();
   call->words = words_in(bytes, size);
   atomic_fetch_add(&call->words[BEGAN], 1);
-  if (pthread_create(&thread, NULL, &answer_once_stopped, call) != 0) abort();
+  if (pthread_create(&thread, NULL, &reply_once_stopped, call) != 0) abort();
   pthread_detach(thread);
 }
 
 struct scene {
   fc_node target;
-  fc_span span; ///< on the target
+  fc_span span; ///< the words, on the target
   _Atomic uint32_t* words;
 };
 
@@ -104,7 +104,7 @@ static void calls_that_run_are_told(const struct scene* s, const char* name) {
   CHECK_FAILS(FC_CANCELLED, "stop", fc_future_get(future, NULL, NULL));
   CHECK(fc_error_node() == s->target.id);
   CHECK(becomes(&s->words[TOLD], 1));
-  CHECK(fc_future_stop(future) == FC_OK); // again
+  CHECK(fc_future_stop(future) == FC_OK); // a second stop has no effect
   fc_future_drop(future);
 }
 
@@ -147,7 +147,7 @@ static void another_thread_may_stop_them(const struct scene* s) {
   CHECK(becomes(&s->words[TOLD], 1));
 }
 
-static void answers_that_are_there_stay(const struct scene* s) {
+static void replies_that_are_there_stay(const struct scene* s) {
   clear(s);
   fc_node in_time = fc_within(fc_stoppable(s->target), LIMIT_NS);
   fc_node lane;
@@ -162,7 +162,7 @@ static void answers_that_are_there_stay(const struct scene* s) {
     fc_future_drop(future);
   }
   fc_lane_close(lane);
-  // One call and its answer at a time, so that all places count.
+  // Each call was waited for before its stop, so all three have run.
   CHECK(atomic_load(&s->words[COUNTED]) == 3);
   CHECK_FAILS(FC_UNKNOWN_FUNCTION, "'nothing'",
               fc_call(fc_stoppable(s->target), fc_named("nothing"), NULL, 0, NULL, 0, NULL));
@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   calls_that_run_are_told(&s, "keep");
   calls_that_have_not_begun_do_not_run(&s);
   another_thread_may_stop_them(&s);
-  answers_that_are_there_stay(&s);
+  replies_that_are_there_stay(&s);
   others_cannot_be_stopped(&s);
 
   fc_job_end(job);

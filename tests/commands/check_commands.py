@@ -15,7 +15,7 @@ import tempfile
 IN_HELP = re.compile(r"^  ([a-z][\w-]*(?:, [a-z][\w-]*)*)(?: |$)", re.M)
 FUNCTION = re.compile(r"^[ \t]*(?:function[ \t]+)?do_([\w-]+)[ \t]*(?:\(\)|\{)", re.M)
 CI = ".ci/run"
-# Timeout of .ci/run with the stand-in, which takes a few seconds.
+# Timeout of .ci/run with the stand-in. A run takes a few seconds.
 SECONDS = 100
 NOTING = """\
 #!/usr/bin/env bash

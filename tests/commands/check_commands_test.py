@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that check_commands.py finds what it is there for, and that ./run refuses what it does not know.
+"""Tests that check_commands.py finds each kind of problem, and that ./run refuses unknown words.
 
 Run as: check_commands_test.py [project root]
 """
@@ -114,7 +114,7 @@ class Commands(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
-    """The real one, in a folder where it cannot do harm."""
+    """Tests the real ./run, copied to a temporary folder, where it can do no harm."""
 
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows how ./run and .ci/run deal with mistakes of users and failures of tools, with tools that only note.
+"""Tests how ./run and .ci/run handle users' mistakes and failing tools. Stand-ins for the tools record calls.
 
 Run as: run_test.py [project root]
 """
@@ -94,7 +94,7 @@ class Run(unittest.TestCase):
 
 
 class Words(Run):
-    def test_words_too_many_are_refused(self):
+    def test_too_many_words_are_refused(self):
         self.expect(1, "clean", "asan", text="takes no arguments")
         self.expect(1, "docs", "paint", text="takes no arguments")
         self.expect(1, "format", "--check", "farcall/a.cpp", text="usage")

@@ -1,4 +1,4 @@
-// expect: a C array cannot travel: pass a std::array
+// expect: a C array cannot be sent: pass a std::array
 // names: not_packable<(const )?int ?\[3\]>
 #include <farcall/farcall.hpp>
 

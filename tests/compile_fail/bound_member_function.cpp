@@ -1,4 +1,4 @@
-// expect: this lambda or functor cannot travel
+// expect: this lambda or functor cannot be sent
 // names: _[Mm]em_fn<int ?\(person::\*\)\(\) const>
 #include <farcall/farcall.hpp>
 

@@ -1,4 +1,4 @@
-// expect: a C array cannot travel.*std::array
+// expect: a C array cannot be sent.*std::array
 // names: not_packable<char ?\[6\]>
 #include <farcall/call/pack.hpp>
 

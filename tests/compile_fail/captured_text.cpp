@@ -1,4 +1,4 @@
-// expect: this lambda or functor cannot travel
+// expect: this lambda or functor cannot be sent
 // names: lambda
 #include <farcall/farcall.hpp>
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that a program whose containers are not laid out as the library's does not link.
+"""Checks that a program does not link if its containers have another layout than the library's.
 
-Run as: check_container_layout.py <project root>. Compiles a job with g++ in each of the ways that libstdc++
-offers: the names that the library has to have differ, and say which way it is.
+Run as: check_container_layout.py <project root>. Compiles a job with g++ for each layout of libstdc++. The
+program must need a differently named constructor for each layout, and the name must tell the layout.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import tempfile
 
 WAYS = {"-D_GLIBCXX_DEBUG": "farcall::compiled_with_GLIBCXX_DEBUG::job::job()",
         "-D_GLIBCXX_USE_CXX11_ABI=0": "farcall::compiled_with_the_old_string_ABI::job::job()",
-        "-UNDEBUG": "farcall::job::job()"}  # as it usually is
+        "-UNDEBUG": "farcall::job::job()"}  # the usual layout
 
 
 def main():

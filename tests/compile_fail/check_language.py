@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the error of a program that is compiled as C++17, or without exceptions.
+"""Checks the error text for a program that is compiled as C++17, or without exceptions.
 
-Run as: check_language.py <project root>. Compiles farcall.hpp so, with g++ and with clang++-19 if there
-is one: the first error says what is missing, and no more follow than the one that ends the compilation.
-What each public header includes first leads to farcall/base/language.hpp, so that this holds for all.
+Run as: check_language.py <project root>. Compiles farcall.hpp in both ways, with g++, and with clang++-19
+if it is installed. The first error must say what is missing; only the error that ends the compilation may
+follow. The first include of each public header must lead to farcall/base/language.hpp, which has the check.
 """
 
 import os
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-COMPILERS = {"g++": True, "clang++-19": False}  # name → must be there
+COMPILERS = {"g++": True, "clang++-19": False}  # name → required
 LANGUAGES = {("-std=c++17",): "farcall needs C++20",
              ("-std=c++20", "-fno-exceptions"): "farcall needs exceptions"}
 MOST_ERRORS = 2
@@ -21,18 +21,18 @@ FIRST = "farcall/base/language.hpp"
 
 
 def public_headers(root):
-    """What the layers' CMakeLists.txt name, and what stands above them all."""
+    """Yields farcall.hpp and the headers that the layers' CMakeLists.txt name."""
     yield "farcall/farcall.hpp"
     for lists in sorted((root / "farcall").glob("*/CMakeLists.txt")):
         for line in re.findall(r"^ *HEADERS (.*)$", lists.read_text(encoding="utf-8"), re.MULTILINE):
             for name in line.split():
-                # A list of CMake's instead of a file names others of the same folder.
+                # A variable in place of a name holds further headers of this folder.
                 if not name.startswith("$"):
                     yield (lists.parent / name).relative_to(root).as_posix()
 
 
 def first_include(header):
-    """What stands before anything that a compiler could complain about, or None."""
+    """Returns the include that comes before all other code of the header, or None."""
     for line in header.read_text(encoding="utf-8").splitlines():
         if line.startswith("#pragma once") or line.startswith("//") or not line.strip():
             continue

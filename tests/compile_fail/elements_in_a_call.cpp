@@ -1,4 +1,4 @@
-// expect: this type cannot travel: it is not trivially copyable and has no packer
+// expect: this type cannot be sent: it is not trivially copyable and has no packer
 // names: person
 // first: not_packable<person>|is_free_of<person
 #include <farcall/farcall.hpp>

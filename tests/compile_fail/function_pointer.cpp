@@ -1,4 +1,4 @@
-// expect: a pointer to a function cannot travel as an argument
+// expect: a pointer to a function cannot be sent as an argument
 // names: not_packable<int ?\(\*\)\(int\)>
 #include <farcall/call/pack.hpp>
 

@@ -1,4 +1,4 @@
-// expect: this type can be neither copied nor moved, so it cannot travel
+// expect: this type can be neither copied nor moved, so it cannot be sent
 // names: not_packable<guarded>
 #include <farcall/farcall.hpp>
 

@@ -1,4 +1,4 @@
-// expect: only a plain std::unique_ptr<T> can travel.*std::vector
+// expect: only a plain std::unique_ptr<T> can be sent.*std::vector
 // names: not_packable<std::unique_ptr<int ?\[\].*> ?>
 #include <farcall/call/pack.hpp>
 

@@ -1,4 +1,4 @@
-// expect: a std::unique_ptr to a polymorphic class cannot travel.*std::variant
+// expect: a std::unique_ptr to a polymorphic class cannot be sent.*std::variant
 // names: not_packable<std::unique_ptr<shape.*> ?>
 #include <farcall/call/pack.hpp>
 

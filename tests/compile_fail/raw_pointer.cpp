@@ -1,4 +1,4 @@
-// expect: a raw pointer cannot travel.*Pass the value, a std::span<const T>
+// expect: a raw pointer cannot be sent.*Pass the value, a std::span<const T>
 // names: not_packable<int ?\*>
 #include <farcall/call/pack.hpp>
 

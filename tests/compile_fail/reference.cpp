@@ -1,4 +1,4 @@
-// expect: a reference cannot travel.*by value or by const T&
+// expect: a reference cannot be sent.*by value or by const T&
 // names: not_packable<double ?&>
 #include <farcall/call/pack.hpp>
 

@@ -1,4 +1,4 @@
-// expect: a parameter of type T& cannot travel: the target would change a copy
+// expect: a parameter of type T& cannot be sent: the target would change a copy
 // names: packed_parameter<int ?&>
 #include <farcall/farcall.hpp>
 

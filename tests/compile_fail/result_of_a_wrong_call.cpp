@@ -1,4 +1,4 @@
-// expect: this type cannot travel: it is not trivially copyable and has no packer
+// expect: this type cannot be sent: it is not trivially copyable and has no packer
 // names: person
 // first: not_packable<person>|is_free_of<person
 #include <farcall/farcall.hpp>
@@ -9,7 +9,7 @@ struct person {
 
 int age(person who);
 
-// What the call would give is not at fault.
+// The call's argument is wrong, and not its result.
 int f(const farcall::node& where) {
   const int now = farcall::sync(where, age, person{"Ada"});
   farcall::future<int> later = farcall::async(where.within(std::chrono::seconds(1)), age, person{});

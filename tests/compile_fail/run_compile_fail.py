@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Compiles what must not compile, and reads the error.
+"""Compiles programs that must not compile, and checks the error.
 
 Run as: run_compile_fail.py <project root> [file.cpp ...]. Each .cpp file of this folder begins with
 
     // expect: <regular expression that the one error must match, or: success>
     // names: <regular expression for the type that the error must name>
-    // first: <the same, for the error's own line or, of g++, the one that says where it begins; if need be>
-    // flags: <options for the compiler, if it needs any>
+    // first: <optional regular expression for the error's line, or g++'s line that says where it begins>
+    // flags: <optional flags of the compiler>
 
-and is given to g++, and to clang++-19 if there is one. An error is good when it is the only one and
-says what the lines promise. Headers that many files begin with are compiled once, before them.
+and is compiled with g++, and with clang++-19 if it is installed. A file passes if it has one error, which
+matches these lines. Headers that many files include first are precompiled.
 """
 
 import os
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-COMPILERS = {"g++": True, "clang++-19": False}  # name → must be there
+COMPILERS = {"g++": True, "clang++-19": False}  # name → required
 PRECOMPILED = ("farcall/farcall.hpp", "farcall/call/pack.hpp")
 
 
@@ -34,20 +34,20 @@ def is_clang(compiler):
 
 
 def precompiled(header, folder, compiler):
-    """Where the precompiled form of a header is."""
+    """Returns the path of a header's precompiled form."""
     return folder / compiler / f"{header}.{'pch' if is_clang(compiler) else 'gch'}"
 
 
 def precompile(header, compiler, root, folder):
     to = precompiled(header, folder, compiler)
     to.parent.mkdir(parents=True, exist_ok=True)
-    # Without warnings: a header by itself makes g++ wonder about its `#pragma once`.
+    # -w: g++ warns of `#pragma once` in a header that is compiled by itself.
     subprocess.run([compiler, "-std=c++20", "-w", "-x", "c++-header", f"-I{root}",
                     str(root / header), "-o", str(to)], check=True, timeout=100)
 
 
 def options(path, compiler, folder):
-    """The options for `path`: its own, or else those that bring the header that it begins with."""
+    """Returns the flags of `path`: its own ones, or flags that use its first header precompiled."""
     own = promise(path, "flags")
     if own:
         return own.split()
@@ -56,12 +56,12 @@ def options(path, compiler, folder):
         return []
     if is_clang(compiler):
         return ["-include-pch", str(precompiled(first.group(1), folder, compiler))]
-    # g++ takes the precompiled header from where it would have found the header.
+    # g++ finds the precompiled header by the path of the header.
     return [f"-I{folder / compiler}"]
 
 
 def beginning(errors):
-    """The error's line, and in g++'s errors the line before that says what is instantiated."""
+    """Returns the error's line, after g++'s last line that says what is instantiated."""
     lines = errors.splitlines()
     at = next(i for i, line in enumerate(lines) if re.search(r"\b(?:fatal )?error: ", line))
     first = next((i for i in range(at, -1, -1) if ": In " in lines[i]), at)
@@ -69,7 +69,7 @@ def beginning(errors):
 
 
 def complaint(compiler, root, path, folder):
-    """What is wrong with the way `path` does or does not compile, or None."""
+    """Returns how the compilation of `path` differs from its promises, or None."""
     run = subprocess.run(
         [compiler, "-std=c++20", "-fsyntax-only", *options(path, compiler, folder), f"-I{root}",
          str(path)],

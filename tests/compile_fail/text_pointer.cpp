@@ -1,4 +1,4 @@
-// expect: a raw pointer cannot travel.*std::string_view
+// expect: a raw pointer cannot be sent.*std::string_view
 // names: not_packable<const char ?\*>
 #include <farcall/call/pack.hpp>
 

@@ -1,10 +1,10 @@
 // expect: success
 // flags: -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
+#include <farcall/async/sender.hpp>
+#include <farcall/async/stop_token.hpp>
 #include <farcall/farcall.hpp>
 #include <farcall/gpu/gpu.hpp>
 #include <farcall/offload/node_change.hpp>
-#include <farcall/offload/sender.hpp>
-#include <farcall/offload/stop_token.hpp>
 
 #include <string>
 #include <vector>

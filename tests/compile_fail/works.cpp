@@ -1,5 +1,5 @@
 // expect: success
-// The rest of this folder differs from this file in the type only.
+// Most other files of this folder differ from this one in the type only.
 #include <farcall/call/pack.hpp>
 
 std::size_t f(const std::vector<std::string>& value) { return farcall::packed_size(value); }

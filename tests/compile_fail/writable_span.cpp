@@ -1,4 +1,4 @@
-// expect: a std::span that can be written through cannot travel.*std::span<const T>
+// expect: a std::span that can be written through cannot be sent.*std::span<const T>
 // names: not_packable<std::span<int.*> ?>
 #include <farcall/call/pack.hpp>
 

@@ -29,7 +29,7 @@ card side::own_card() {
 
 void side::meet() {
   tell_bytes(encode(own_card()));
-  peer_ = decode_card(hear_bytes());
+  peer_ = decode_card(receive_bytes());
   own_.meet(peer_);
 }
 
@@ -40,13 +40,13 @@ void side::tell_bytes(std::span<const std::byte> bytes) {
   }
 }
 
-std::vector<std::byte> side::hear_bytes() {
+std::vector<std::byte> side::receive_bytes() {
   pollfd watched{talk_.get(), POLLIN, 0};
   const auto something = [&] {
     link().progress();
     return ::poll(&watched, 1, 1) > 0;
   };
-  if (!test::eventually(something)) throw std::runtime_error("the other side says nothing");
+  if (!test::eventually(something)) throw std::runtime_error("the other side sends nothing");
   std::vector<std::byte> bytes(65536);
   const ssize_t got = ::recv(talk_.get(), bytes.data(), bytes.size(), 0);
   if (got <= 0) throw std::runtime_error("the other side has ended before its time");
@@ -56,17 +56,17 @@ std::vector<std::byte> side::hear_bytes() {
 
 void side::tell(std::uint64_t number) { tell_bytes(std::as_bytes(std::span(&number, 1))); }
 
-std::uint64_t side::hear() {
-  const auto bytes = hear_bytes();
+std::uint64_t side::receive_number() {
+  const auto bytes = receive_bytes();
   std::uint64_t number = 0;
-  if (bytes.size() != sizeof number) throw std::runtime_error("the sides talk at cross purposes");
+  if (bytes.size() != sizeof number) throw std::runtime_error("the other side sent no number");
   std::memcpy(&number, bytes.data(), sizeof number);
   return number;
 }
 
 void side::step() {
   tell(0);
-  (void)hear();
+  (void)receive_number();
 }
 
 endpoint side::accept() {
@@ -81,7 +81,7 @@ void side::accept_end(const endpoint& accepted) {
 }
 
 void side::send(endpoint& c, std::uint32_t bytes, std::uint64_t n) {
-  wait([&] { return test::send(c.out, bytes, n); }, "room in the ring");
+  wait([&] { return test::send(c.out, bytes, n); }, "space in the ring");
 }
 
 void side::receive(endpoint& c, std::uint32_t bytes, std::uint64_t n) {

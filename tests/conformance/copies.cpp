@@ -1,4 +1,4 @@
-// Bulk memory, past the rings.
+// Tests of RMA engines: map, put and get.
 
 #include <tests/conformance/conformance.hpp>
 
@@ -33,7 +33,7 @@ memory_window window_of(const card& c) {
   return c.windows.empty() ? memory_window{} : c.windows[0];
 }
 
-/// Whether the system lets us read memory of that process; reads one byte.
+/// True if the system lets this process read the peer's memory; reads one byte.
 bool may_attach(const card& peer, std::uint64_t address) {
   std::byte to{};
   const iovec local{&to, 1};
@@ -41,7 +41,7 @@ bool may_attach(const card& peer, std::uint64_t address) {
   return ::process_vm_readv(static_cast<pid_t>(peer.pid), &local, 1, &remote, 1, 0) == 1;
 }
 
-TEST_P(transport_conformance, shared_memory_of_the_peer_can_be_used_in_place) {
+TEST_P(transport_conformance, shared_memory_can_be_used_in_place) {
   make_pair();
   if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
   if (!node_0().shares_memory()) GTEST_SKIP() << "it shares no memory";
@@ -66,7 +66,7 @@ TEST_P(transport_conformance, shared_memory_of_the_peer_can_be_used_in_place) {
       });
 }
 
-TEST_P(transport_conformance, nothing_outside_the_shared_memory_can_be_mapped) {
+TEST_P(transport_conformance, map_fails_outside_the_shared_memory) {
   make_pair();
   if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
   run(
@@ -176,7 +176,7 @@ TEST_P(transport_conformance, copies_by_several_threads_do_not_mix) {
       });
 }
 
-TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_system_allows_it) {
+TEST_P(transport_conformance, unshared_memory_is_copied_where_the_system_allows_it) {
   make_pair();
   if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
   if (!node_0().shares_memory()) GTEST_SKIP() << "it copies windows only";
@@ -186,8 +186,8 @@ TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_
   run(
       [&](side& s) {
         rma_engine& m = *s.link().rma_engine();
-        address = s.hear();
-        const std::uint64_t bytes = s.hear();
+        address = s.receive_number();
+        const std::uint64_t bytes = s.receive_number();
         peer = s.peer();
         refused = !may_attach(s.peer_card(), address);
         s.tell(refused ? 0 : 1);
@@ -201,8 +201,8 @@ TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_
         EXPECT_TRUE(m.put(s.peer(), address, local.data(), 0, no_deadline));
         s.step();
         s.step();
-        // In threads the other side is this process, and its memory still there; forgotten is
-        // forgotten: the number of a dead process may soon be another's.
+        // Copies fail after forget(), even if the other side is a thread and its memory exists:
+        // the pid of a dead process may soon belong to another one.
         s.link().forget(s.peer());
         EXPECT_FALSE(m.get(s.peer(), address, local.data(), bytes, no_deadline));
         EXPECT_FALSE(m.put(s.peer(), address, local.data(), bytes, no_deadline));
@@ -213,7 +213,7 @@ TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_
         fill_with(own, 1);
         s.tell(reinterpret_cast<std::uintptr_t>(own.data()));
         s.tell(own.size());
-        if (s.hear() == 0) return;
+        if (s.receive_number() == 0) return;
         s.step();
         EXPECT_TRUE(holds(own, 2));
         s.step();
@@ -222,13 +222,13 @@ TEST_P(transport_conformance, memory_that_is_not_shared_is_copied_too_where_the_
   if (refused) GTEST_SKIP() << "the system does not allow cross-memory attach";
 }
 
-TEST_P(transport_conformance, memory_that_is_not_there_is_not_copied) {
+TEST_P(transport_conformance, copies_of_unmapped_memory_fail) {
   make_pair();
   if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
   run(
       [](side& s) {
         rma_engine& m = *s.link().rma_engine();
-        const std::uint64_t half_there = s.hear();
+        const std::uint64_t half_there = s.receive_number();
         const auto page = static_cast<std::uint64_t>(::getpagesize());
         std::vector<std::byte> local(2 * page);
         const memory_window nowhere[] = {{0, 1},
@@ -248,7 +248,7 @@ TEST_P(transport_conformance, memory_that_is_not_there_is_not_copied) {
         s.step();
       },
       [](side& s) {
-        // Two pages, of which the second is taken away.
+        // Two pages, the second of which is inaccessible.
         const auto page = static_cast<std::size_t>(::getpagesize());
         void* const pages =
             ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

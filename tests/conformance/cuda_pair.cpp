@@ -1,5 +1,5 @@
-// A process that owns a device, and the device, whose end of the lanes is the code that workers
-// use.
+// A pair of a process that owns a device, and the device, whose end of the lanes is the workers'
+// code.
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/line_aligned_memory.hpp>
@@ -24,7 +24,7 @@ constexpr std::uint32_t device_workers = 4;
 constexpr std::uint32_t lanes_each_way = device_workers * cuda::lanes_per_worker;
 constexpr std::uint64_t device_bytes = std::uint64_t{16} << 20;
 
-/// Memory only: what serves the lanes is the other end of the pair.
+/// A device with memory and without workers: device_side serves the lanes.
 class memory_only final : public cuda::device_api {
  public:
   cuda::device_description describe() const override { return {}; }
@@ -56,7 +56,7 @@ class memory_only final : public cuda::device_api {
   std::vector<line_aligned_memory> shared_;
 };
 
-/// The device's end of all lanes, as a transport.
+/// A transport whose lanes are the device's ends of the owner's lanes.
 class device_side final : public transport {
  public:
   device_side(cuda::cuda_transport& other, std::uint32_t ring_bytes, std::span<doorbell> doorbells)
@@ -89,14 +89,15 @@ class device_side final : public transport {
     const std::lock_guard guard(mutex_);
     for (std::size_t i = 0; i < up_.size(); ++i) {
       end& e = *up_[i];
-      // What it has sent must have been taken up, or the host has it still.
+      // A closed lane is free once its notice of the close is in the host's slots.
       if (e.is_open || e.is_closing || e.has_unsent()) continue;
       e.reset(doorbells_[shape.doorbell]);
       e.is_open = true;
       ++e.generation;
-      e.news.push_back({{commit_word(sizeof(cuda::lane_notice), cuda::lane_opened), shape.doorbell},
-                        shape.worker,
-                        shape.own_worker ? 1U : 0U});
+      e.notices.push_back(
+          {{commit_word(sizeof(cuda::lane_notice), cuda::lane_opened), shape.doorbell},
+           shape.worker,
+           shape.own_worker ? 1U : 0U});
       pump_locked(e);
       return endpoint_of(e, i | up_bit, peer, shape.worker, shape.own_worker);
     }
@@ -113,11 +114,11 @@ class device_side final : public transport {
     const std::size_t i = waiting_.front();
     waiting_.pop_front();
     end& e = *down_[i];
-    const auto* news = reinterpret_cast<const cuda::lane_notice*>(e.opening.data());
-    e.reset(doorbells_[news->worker % doorbells_.size()]);
+    const auto* notices = reinterpret_cast<const cuda::lane_notice*>(e.opening.data());
+    e.reset(doorbells_[notices->worker % doorbells_.size()]);
     e.is_open = true;
     ++e.generation;
-    return endpoint_of(e, i, 0, news->worker, news->own_worker != 0);
+    return endpoint_of(e, i, 0, notices->worker, notices->own_worker != 0);
   }
 
   bool is_closed(const endpoint& accepted) const noexcept override {
@@ -135,7 +136,7 @@ class device_side final : public transport {
       e->is_closing = true;
       pump_locked(*e);
     } else if (e->is_ended) {
-      // The news of the end: the lane is the host's again.
+      // Take the notice of the close, which gives the lane back to the host.
       e->lane.take();
       e->lane.tell_consumed();
       e->is_ended = false;
@@ -163,7 +164,7 @@ class device_side final : public transport {
       out.reset(rings.get(), size);
       in.reset(rings.get() + size, size, wakes);
     }
-    [[nodiscard]] bool has_unsent() const { return !news.empty(); }
+    [[nodiscard]] bool has_unsent() const { return !notices.empty(); }
 
     std::uint32_t size;
     device_side* owner;
@@ -175,7 +176,7 @@ class device_side final : public transport {
     bool is_closing = false;
     bool is_ended = false;
     std::uint64_t generation = 0;
-    std::deque<cuda::lane_notice> news;
+    std::deque<cuda::lane_notice> notices;
     alignas(4) std::array<std::byte, sizeof(cuda::lane_notice)> opening{};
   };
 
@@ -214,11 +215,11 @@ class device_side final : public transport {
   }
 
   static void send(end& e) {
-    while (!e.news.empty() && e.lane.has_space()) {
-      put(e, reinterpret_cast<const std::uint32_t*>(&e.news.front()));
-      e.news.pop_front();
+    while (!e.notices.empty() && e.lane.has_space()) {
+      put(e, reinterpret_cast<const std::uint32_t*>(&e.notices.front()));
+      e.notices.pop_front();
     }
-    while ((e.is_open || e.is_closing) && e.news.empty()) {
+    while ((e.is_open || e.is_closing) && e.notices.empty()) {
       const record_view record = e.out.next();
       if (!record) break;
       if (!e.lane.has_space()) return;
@@ -237,9 +238,9 @@ class device_side final : public transport {
       e.out.take(record);
       e.out.give_credit(e.out.taken());
     }
-    if (e.is_closing && e.news.empty()) {
+    if (e.is_closing && e.notices.empty()) {
       e.is_closing = false;
-      e.news.push_back({{commit_word(sizeof(cuda::lane_notice), cuda::lane_closed), 0}, 0, 0});
+      e.notices.push_back({{commit_word(sizeof(cuda::lane_notice), cuda::lane_closed), 0}, 0, 0});
       send(e);
     }
   }
@@ -254,9 +255,9 @@ class device_side final : public transport {
         std::memcpy(e.opening.data(), message, e.opening.size());
         waiting_.push_back(index);
         arrivals_.fetch_add(1);
-        const auto* news = reinterpret_cast<const cuda::lane_notice*>(e.opening.data());
-        notify_if_armed(news->own_worker != 0 ? doorbells_.back()
-                                              : doorbells_[news->worker % doorbells_.size()]);
+        const auto* notices = reinterpret_cast<const cuda::lane_notice*>(e.opening.data());
+        notify_if_armed(notices->own_worker != 0 ? doorbells_.back()
+                                                 : doorbells_[notices->worker % doorbells_.size()]);
       } else if (kind == cuda::lane_closed) {
         if (e.is_open && !e.is_ended) {
           e.is_ended = true;

@@ -3,11 +3,11 @@
 #include <farcall/gpu/device_test_support.hpp>
 #include <tests/child.hpp>
 
-/// What every device must do, emulated or not: tests, which one file of a test program includes and
-/// instantiates with its targets' URLs.
+/// Tests that every device must pass, emulated or not. One file of a test program includes them and
+/// instantiates them with the URLs of its targets.
 namespace farcall::device_tests {
 
-/// Each test has a job with the device as its first target.
+/// Fixture with a job whose first target is the device.
 class device_test : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -43,8 +43,9 @@ void turn_on(const node& target) {
   }
 }
 
-// Around what fits a slot (240 bytes of arguments, 248 of the answer), up to what fits a record.
-TEST_P(device_test, arguments_and_results_of_all_lengths_cross) {
+// Lengths around the size of a slot (240 bytes of arguments, 248 of the reply), and up to the
+// longest record.
+TEST_P(device_test, arguments_and_results_of_all_lengths_arrive) {
   turn_on<1>(target_);
   turn_on<59>(target_);
   turn_on<60>(target_);
@@ -55,12 +56,12 @@ TEST_P(device_test, arguments_and_results_of_all_lengths_cross) {
   turn_on<256>(target_);
   turn_on<1000>(target_);
 #ifndef __CUDACC__
-  // A GPU's compiler would take minutes.
+  // The compiler for GPUs would take minutes for it.
   turn_on<4000>(target_);
 #endif
 }
 
-TEST_P(device_test, many_calls_are_under_way_and_answered_in_order) {
+TEST_P(device_test, many_calls_may_be_outstanding) {
   std::vector<future<double>> all;
   for (int i = 0; i < 20'000; ++i)
     all.push_back(async(target_, device_fn<add>, i, 0.5));
@@ -82,10 +83,10 @@ TEST_P(device_test, memory_is_allocated_copied_and_used_by_teams) {
     ASSERT_EQ(back[i], i * i);
 }
 
-/// For teams that would take too long over the other tests.
+/// Fixture of tests for teams, which would take too long in the other tests.
 class device_team_test : public device_test {};
 
-// What one thread runs is a team of one, which must not wait for threads that do not come.
+// A function that one thread runs is a team of one, which must not wait for other threads.
 TEST_P(device_team_test, all_threads_of_a_team_may_fail_at_once) {
   for (int round = 0; round < 300; ++round) {
     EXPECT_EQ(sync(target_, team_fn<refuse_by_all>, 5), 5);
@@ -125,7 +126,7 @@ TEST_P(device_test, large_copies_and_copies_between_nodes_arrive) {
   EXPECT_EQ(back, values);
 }
 
-// Few bytes go by messages to a worker, more by copies.
+// Short copies are messages to a worker; longer ones use the device's copy function.
 TEST_P(device_test, copies_of_any_length_arrive_and_touch_nothing_else) {
   constexpr std::size_t n = 5000;
   const auto memory = target_.allocate<std::uint8_t>(n);
@@ -148,9 +149,9 @@ TEST_P(device_test, copies_of_any_length_arrive_and_touch_nothing_else) {
   }
 }
 
-TEST_P(device_test, memory_that_nobody_allocated_is_an_error_and_no_fault) {
+TEST_P(device_test, copies_of_unallocated_memory_throw) {
   const auto memory = target_.allocate<std::uint8_t>(100);
-  // Far behind it, where addresses are the device's and memory is not there yet.
+  // An address of the device's reserved range that has no memory yet.
   const remote_span<std::uint8_t> wild(target_.id(), memory.span().address() + (512U << 20), 8);
   std::vector<std::uint8_t> bytes(8);
   EXPECT_THROW(put(bytes, wild).get(), error);
@@ -174,12 +175,12 @@ TEST_P(device_test, memory_is_given_back) {
   for (int round = 0; round < 20; ++round) {
     const auto most = target_.allocate<std::byte>(std::size_t{900} << 20);
     EXPECT_EQ(most.size(), std::size_t{900} << 20);
-    // Freed behind the calls before it, so wait for the last of them.
+    // The memory is freed after earlier calls, so wait for the last of them.
     sync(target_, pure_fn<nothing>);
   }
 }
 
-TEST_P(device_test, memory_that_is_not_there_is_an_error_with_sizes) {
+TEST_P(device_test, allocating_too_much_throws_with_both_sizes) {
   const std::string why = text_thrown_by<out_of_memory>(
       [this] { (void)target_.allocate<std::byte>(std::size_t{1} << 40); });
   EXPECT_THAT(why, AllOf(HasSubstr("1099511627776 bytes"), HasSubstr("the device has")));
@@ -192,7 +193,7 @@ TEST_P(device_test, functions_without_device_code_are_errors_that_name_them) {
   const std::string named =
       text_thrown_by<unknown_function>([this] { (void)sync(target_, fn<add>, 1.0, 2.0); });
   EXPECT_THAT(named, AllOf(HasSubstr("add"), HasSubstr("device_fn")));
-  // And the device is well.
+  // The device still works.
   EXPECT_EQ(sync(target_, device_fn<add>, 1.0, 2.0), 3.0);
 }
 
@@ -201,13 +202,13 @@ TEST_P(device_test, handlers_call_the_host_which_serves_while_it_waits) {
   EXPECT_EQ(sync(target_, device_fn<square_there>, -1 + 2), 1);
 }
 
-TEST_P(device_test, what_the_host_throws_ends_the_call_with_its_text) {
+TEST_P(device_test, an_exception_on_the_host_ends_the_call) {
   const auto e =
       thrown_by<remote_error>([this] { (void)sync(target_, device_fn<square_there>, -3); });
   ASSERT_TRUE(e.has_value());
   EXPECT_EQ(e->type_name(), "farcall::device_error");
   EXPECT_EQ(e->text(), "no square of -3");
-  // Longer than a slot with its type, and cut.
+  // A text that, with its type, is longer than a slot is truncated.
   const auto longer =
       thrown_by<remote_error>([this] { (void)sync(target_, device_fn<fail_there>, 300U); });
   ASSERT_TRUE(longer.has_value());
@@ -215,7 +216,7 @@ TEST_P(device_test, what_the_host_throws_ends_the_call_with_its_text) {
   EXPECT_EQ(sync(target_, device_fn<square_there>, 4), 16);
 }
 
-// More of them than a lane has places for.
+// More calls than a lane has slots for.
 TEST_P(device_test, calls_to_the_host_may_have_long_replies) {
   EXPECT_EQ(sync(target_.within(test::wait_limit), device_fn<sum_of_host_blocks>, 200U), 20'100U);
 }
@@ -251,15 +252,15 @@ TEST_P(device_test, grids_run_and_complete_futures) {
   std::vector<float> back(n);
   get(memory, back).get();
   EXPECT_EQ(back, std::vector<float>(n, 101.0F));
-  // Beside others, and from nodes that wait in their sleep.
+  // A launch beside another call, whose future is waited for in sleep.
   future<void> f = async(target_, grid{}, device_fn<add_to_all>, memory.span(), 1.0F);
   EXPECT_EQ(sync(target_, device_fn<add>, 1.0, 2.0), 3.0);
   EXPECT_TRUE(f.wait_for(test::wait_limit));
   f.get();
 }
 
-// Without a launch of its own.
-TEST_P(device_test, when_all_in_the_stream_of_launches_is_done_a_future_is_ready) {
+// device::when() needs no launch of its own.
+TEST_P(device_test, a_future_waits_for_a_stream_of_launches) {
   constexpr std::size_t n = 1000;
   const auto memory = target_.allocate<float>(n);
   put(std::vector<float>(n, 1.0F), memory).get();
@@ -276,7 +277,7 @@ TEST_P(device_test, when_all_in_the_stream_of_launches_is_done_a_future_is_ready
     get(memory, back).get();
     ASSERT_EQ(back, std::vector<float>(n, 1.0F + static_cast<float>(round)));
   }
-  // One more than a lane can have under way.
+  // One more than may be outstanding on a lane.
   std::vector<future<void>> many;
   for (int i = 0; i < 65; ++i)
     many.push_back(device::when(target_.within(test::wait_limit), device::stream(target_)));
@@ -297,8 +298,8 @@ TEST_P(device_test, grids_know_their_blocks) {
     ASSERT_EQ(values[i], 5 + 1000 * blocks + i / each);
 }
 
-// Nobody but the launches uses the memory any more when its buffer goes.
-TEST_P(device_test, memory_stays_until_the_launches_that_use_it_have_ended) {
+// The buffer is destroyed while launches still use its memory.
+TEST_P(device_test, launches_keep_their_memory_until_they_end) {
   constexpr std::size_t n = std::size_t{1} << 16;
   const lane other(target_);
   std::vector<future<void>> all;
@@ -318,11 +319,12 @@ TEST_P(device_test, memory_stays_until_the_launches_that_use_it_have_ended) {
   EXPECT_EQ(ones.back(), 1 + 4003U + 8007U);
 }
 
-TEST_P(device_test, workers_leave_when_idle_and_the_next_call_starts_them) {
+TEST_P(device_test, idle_workers_leave_and_a_call_starts_them) {
   device::quiesce(target_);
   const std::uint64_t before = device::worker_starts(target_);
   for (int round = 0; round < 5; ++round) {
-    // Or they might leave before the call has reached them, on a slow machine, and start twice.
+    // Keep the workers for the call: on a slow machine they might leave before it arrives, and be
+    // started twice.
     device::pin_resident(target_);
     EXPECT_EQ(sync(target_, device_fn<add>, 1.0, round), 1.0 + round);
     device::pin_resident(target_, false);
@@ -331,8 +333,8 @@ TEST_P(device_test, workers_leave_when_idle_and_the_next_call_starts_them) {
   EXPECT_EQ(device::worker_starts(target_), before + 5);
 }
 
-// Calls race with workers that are about to leave: none may be left behind.
-TEST_P(device_test, no_call_is_lost_when_workers_leave) {
+// Calls race with workers that are about to leave: each call must be run.
+TEST_P(device_test, calls_reach_workers_that_are_leaving) {
   for (int round = 0; round < 300; ++round) {
     std::this_thread::sleep_for(std::chrono::microseconds(800 + round));
     ASSERT_EQ(sync(target_, device_fn<add>, 1.0, round), 1.0 + round);
@@ -351,7 +353,7 @@ TEST_P(device_test, workers_may_stay) {
   device::pin_resident(target_, false);
 }
 
-TEST_P(device_test, a_fork_leaves_it_alone) {
+TEST_P(device_test, a_fork_leaves_the_device_alone) {
   const auto memory = target_.allocate<std::uint64_t>(100);
   future<double> pending = async(target_, device_fn<add>, 1.0, 2.0);
   test::forked_child child([&] {
@@ -384,7 +386,7 @@ TEST_P(device_test, several_threads_call_at_once) {
     t.join();
 }
 
-TEST_P(device_test, a_call_that_is_waited_for_in_sleep_is_answered) {
+TEST_P(device_test, a_sleeping_caller_receives_the_reply) {
   future<double> f = async(target_, device_fn<add>, 1.0, 1.0);
   EXPECT_TRUE(f.wait_for(10s));
   EXPECT_EQ(f.get(), 2.0);

@@ -1,4 +1,4 @@
-// A node that ends without giving back what it holds.
+// Tests of nodes that end with open lanes.
 
 #include <tests/conformance/conformance.hpp>
 
@@ -7,7 +7,7 @@ namespace {
 
 TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
   make_pair();
-  const std::uint32_t lanes = GetParam().most_lanes != 0 ? GetParam().most_lanes : 50;
+  const std::uint32_t lanes = GetParam().max_lanes != 0 ? GetParam().max_lanes : 50;
   constexpr std::uint32_t accepted_ones = 10;
   std::vector<endpoint> accepted;
   const auto open_all = [&](side& s) {
@@ -37,7 +37,7 @@ TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
   EXPECT_FALSE(link.accept()) << "a lane of the dead";
 
   if (!GetParam().comes_back) return;
-  // All of them can be had again.
+  // All lanes can be opened again.
   run(
       [&](side& s) {
         s.step();
@@ -72,11 +72,11 @@ TEST_P(transport_conformance, records_of_the_dead_can_still_be_read) {
     release(c.in, record);
   }
   EXPECT_LE(peek(c.in).bytes, 0U) << "nothing, or the mark of an end";
-  // Nobody reads the answers any more; sending them harms nobody and comes to an end.
-  std::uint64_t answers = 0;
-  while (test::send(c.out, 100, answers))
-    ++answers;
-  EXPECT_LT(answers, 1000U);
+  // Replies to the dead node fill the ring, without an error.
+  std::uint64_t replies = 0;
+  while (test::send(c.out, 100, replies))
+    ++replies;
+  EXPECT_LT(replies, 1000U);
   node_0().link().close(c);
 }
 

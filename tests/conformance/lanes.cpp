@@ -1,4 +1,4 @@
-// Opening, accepting and closing lanes.
+// Tests that open, accept and close lanes.
 
 #include <farcall/base/error.hpp>
 #include <tests/conformance/conformance.hpp>
@@ -14,7 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST_P(transport_conformance, says_sensible_things_about_itself) {
+TEST_P(transport_conformance, describes_itself_consistently) {
   make_pair();
   run(
       [](side& s) {
@@ -22,12 +22,12 @@ TEST_P(transport_conformance, says_sensible_things_about_itself) {
         EXPECT_EQ(s.link().scheme().find_first_of(":?,&= "), std::string_view::npos)
             << "it stands in URLs";
         const transport_traits traits = s.link().traits();
-        EXPECT_GE(traits.largest_record, smallest_ring / 4);
-        EXPECT_LE(traits.largest_record, farcall::largest_record);
+        EXPECT_GE(traits.max_record, min_ring / 4);
+        EXPECT_LE(traits.max_record, farcall::max_record);
         s.link().progress();
         EXPECT_EQ(&s.link().arrivals(), &s.link().arrivals());
         EXPECT_FALSE(s.link().accept()) << "nobody has opened a lane";
-        // Describing twice changes nothing.
+        // A second describe() changes nothing.
         card twice = s.own_card();
         s.link().describe(twice);
         EXPECT_EQ(encode(twice), encode(s.own_card()));
@@ -35,7 +35,7 @@ TEST_P(transport_conformance, says_sensible_things_about_itself) {
       [](side&) {});
 }
 
-TEST_P(transport_conformance, reach_is_symmetric_and_has_a_reason) {
+TEST_P(transport_conformance, reachability_is_symmetric_and_has_a_reason) {
   make_pair();
   const auto reach_peer = [](side& s) {
     const reachability r = s.link().reachability_of(s.peer_card());
@@ -43,7 +43,7 @@ TEST_P(transport_conformance, reach_is_symmetric_and_has_a_reason) {
     EXPECT_FALSE(r.reason.empty());
     // The other side must come to the same result from the same two cards.
     s.tell(r.cost);
-    EXPECT_EQ(s.hear(), r.cost);
+    EXPECT_EQ(s.receive_number(), r.cost);
   };
   run(reach_peer, reach_peer);
 }
@@ -89,7 +89,7 @@ TEST_P(transport_conformance, opening_does_not_wait_for_the_peer) {
         endpoint c = s.open();
         ASSERT_TRUE(test::send(c.out, 64, 1));
         s.link().close(c);
-        s.step(); // only now the other side looks
+        s.step(); // only now the other side polls
       },
       [](side& s) {
         s.step();
@@ -116,7 +116,7 @@ TEST_P(transport_conformance, both_sides_may_open_lanes) {
   run(open_and_accept, open_and_accept);
 }
 
-TEST_P(transport_conformance, several_lanes_are_told_apart) {
+TEST_P(transport_conformance, several_lanes_do_not_mix) {
   static constexpr std::uint64_t lanes = 20;
   make_pair();
   run(
@@ -139,7 +139,7 @@ TEST_P(transport_conformance, several_lanes_are_told_apart) {
           s.link().close(c);
       },
       [](side& s) {
-        // Lanes come in any order; the first record says which one it is.
+        // Lanes arrive in any order; the first record has the lane's number.
         std::vector<endpoint> all(lanes);
         std::set<std::uint64_t> ids;
         for (std::uint64_t i = 0; i < lanes; ++i) {
@@ -235,7 +235,7 @@ TEST_P(transport_conformance, lanes_do_not_leak) {
           s.send(c, 64, n);
           s.receive(c, 64, n + 1);
           s.link().close(c);
-          ASSERT_EQ(s.hear(), n) << "closed on the other side too";
+          ASSERT_EQ(s.receive_number(), n) << "closed on the other side too";
         }
       },
       [](side& s) {
@@ -249,8 +249,8 @@ TEST_P(transport_conformance, lanes_do_not_leak) {
       });
 }
 
-// What the lane before it left in the same memory must not be taken for its own.
-TEST_P(transport_conformance, a_lane_starts_empty_whatever_was_there_before) {
+// A new lane must not receive records that an earlier lane has left in the same memory.
+TEST_P(transport_conformance, a_new_lane_does_not_show_old_records) {
   make_pair();
   run(
       [](side& s) {
@@ -258,11 +258,11 @@ TEST_P(transport_conformance, a_lane_starts_empty_whatever_was_there_before) {
           endpoint c = s.open();
           EXPECT_FALSE(peek(c.in));
           s.step();
-          // Both rings end somewhere else each time, with records that nobody has read.
+          // The rings end at another position each time, with records that were not read.
           for (std::uint64_t i = 0; i < n % 7 * 5; ++i)
             s.send(c, 72, i);
           s.step();
-          if (n % 7 != 0) s.wait([&] { return static_cast<bool>(peek(c.in)); }, "answer");
+          if (n % 7 != 0) s.wait([&] { return static_cast<bool>(peek(c.in)); }, "reply");
           s.link().close(c);
           s.step();
         }
@@ -290,7 +290,7 @@ TEST_P(transport_conformance, closing_twice_does_not_close_the_next_lane) {
         const endpoint old = s.open();
         s.link().close(old);
         s.link().close(old);
-        s.step(); // given back
+        s.step(); // the lane is free again
         endpoint fresh = s.open();
         s.link().close(old);
         s.step();
@@ -316,8 +316,8 @@ TEST_P(transport_conformance, closing_twice_does_not_close_the_next_lane) {
       });
 }
 
-TEST_P(transport_conformance, no_lane_left_is_an_error_that_says_what_to_do) {
-  const std::uint32_t most = GetParam().most_lanes;
+TEST_P(transport_conformance, opening_one_lane_too_many_throws) {
+  const std::uint32_t most = GetParam().max_lanes;
   const std::uint32_t tried = most != 0 ? most : GetParam().many_lanes;
   make_pair();
   run(
@@ -335,7 +335,7 @@ TEST_P(transport_conformance, no_lane_left_is_an_error_that_says_what_to_do) {
                                         HasSubstr(std::to_string(most)), HasSubstr(";")));
           }
         }
-        // The others still work, and one that is closed can be had again.
+        // The other lanes still work, and a closed one can be opened again.
         s.send(all.back(), 64, 1);
         s.link().close(all.front());
         s.step();

@@ -13,14 +13,14 @@
 
 namespace farcall::conformance {
 
-/// The row of a module, which is loaded as a program would.
+/// Loads a module as a program does, and returns its entry of the transport table.
 [[nodiscard]] transport_entry load_module(const char* file);
 
-/// A node of a transport that copies windows and shares no memory, with a thread that does what a
-/// job's would: it has the transport move bytes when its descriptor says so.
+/// A node of a transport that copies windows and shares no memory. In place of a job's event loop,
+/// a thread calls the transport's progress() when its wait descriptor is readable.
 class module_end final : public node_end {
  public:
-  /// `group` is for transports that need to know what the processes were started as.
+  /// `group` is for transports that need the process's place in its process group.
   module_end(const transport_entry& row, node_id id, std::uint32_t ring_bytes,
              std::optional<group_place> group = {});
   ~module_end() override;
@@ -28,13 +28,14 @@ class module_end final : public node_end {
   module_end& operator=(const module_end&) = delete;
 
   node_id id() const override { return id_; }
-  /// Makes it, not before: neither UCX nor MPI can be used in a child of a process that uses it.
+  /// Makes the transport in the first call, after the fork: UCX and MPI do not work in a child of a
+  /// process that uses them.
   transport& link() override;
   bool has_rma_engine() override { return true; }
   bool shares_memory() override { return false; }
   std::span<doorbell> doorbells() override { return doorbells_; }
   std::span<std::byte> window() override { return {window_.data(), window_.size()}; }
-  /// Only now is there a thread, as for pipes.
+  /// Starts the thread, after the fork: a fork beside a thread can copy a lock that it holds.
   void meet(const card& peer) override;
 
  private:

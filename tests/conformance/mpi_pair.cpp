@@ -8,7 +8,7 @@ namespace {
 
 #if defined(MPI_MODULE)
 
-/// Both nodes are the same process of MPI's, which nothing has started: it sends to itself.
+/// Both nodes are the same MPI process, a singleton, which sends to itself.
 class mpi_node_pair final : public node_pair {
  public:
   explicit mpi_node_pair(std::uint32_t ring_bytes) : ring_bytes_(ring_bytes) {}
@@ -25,8 +25,9 @@ std::unique_ptr<node_pair> mpi_pair(std::uint32_t ring_bytes) {
   return std::make_unique<mpi_node_pair>(ring_bytes);
 }
 
-/// MPI cannot be used in a child of a process that uses it, so both nodes are threads. Under a
-/// sanitizer there are none: MPI's library is not instrumented, and gives back less than it takes.
+/// Returns the instances of the suite. Both nodes are threads, because MPI does not work in a child
+/// of a process that uses it. There is no instance under a sanitizer: MPI's library is not
+/// instrumented, and leaks memory.
 std::vector<backend> places() {
   if (test::under_sanitizer) return {};
   return {{.place = "threads", .make = &mpi_pair, .wake_ups = 300, .comes_back = false}};
@@ -36,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(mpi, transport_conformance, ::testing::ValuesIn(places(
 
 #else
 
-TEST(mpi, keeps_to_what_is_asked_of_transports) {
+TEST(mpi, passes_the_conformance_tests) {
   GTEST_SKIP() << "built without MPI: its headers (libopenmpi-dev) are not here";
 }
 

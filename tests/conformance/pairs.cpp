@@ -12,7 +12,7 @@
 namespace farcall::conformance {
 namespace {
 
-/// Another mapping of the same memory, as every node has its own.
+/// Maps the same memory again, because each node has its own mapping.
 segment map_again(const segment& memory) {
   return segment::map(unique_fd(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0)), memory.size());
 }

@@ -5,23 +5,23 @@
 #include <cstdint>
 #include <memory>
 
-/// Pairs of nodes, for each backend.
+/// Functions that make a pair of nodes, one for each backend.
 namespace farcall::conformance {
 
-/// Two nodes of one machine.
+/// Makes two nodes on one machine.
 [[nodiscard]] std::unique_ptr<node_pair> shm_pair(std::uint32_t ring_bytes);
 
-/// A server's target and its host, unencrypted and encrypted.
+/// Makes a host and a server's target, with unencrypted or encrypted connections.
 [[nodiscard]] std::unique_ptr<node_pair> tcp_pair(std::uint32_t ring_bytes);
 [[nodiscard]] std::unique_ptr<node_pair> tls_pair(std::uint32_t ring_bytes);
 
-/// A device and the process that owns it.
+/// Makes a device and the process that owns it.
 [[nodiscard]] std::unique_ptr<node_pair> cuda_pair(std::uint32_t ring_bytes);
 
-/// Two nodes with pipes between them.
+/// Makes two nodes with pipes between them.
 [[nodiscard]] std::unique_ptr<node_pair> pipe_pair(std::uint32_t ring_bytes);
 
-/// A node and itself.
+/// Makes one node, which is both sides.
 [[nodiscard]] std::unique_ptr<node_pair> self_pair(std::uint32_t ring_bytes);
 
 } // namespace farcall::conformance

@@ -15,8 +15,8 @@
 namespace farcall::conformance {
 namespace {
 
-/// A node with a thread that does what a job's would: it brings the transport its messages, and has
-/// it move bytes when its descriptor says so.
+/// A node with a thread in place of a job's event loop. It passes control messages to the
+/// transport, and calls its progress() when its wait descriptor is readable.
 class pipe_end final : public node_end {
  public:
   pipe_end(node_id id, std::uint32_t ring_bytes, int to_peer)
@@ -45,8 +45,8 @@ class pipe_end final : public node_end {
   node_id id() const override { return id_; }
   transport& link() override { return *transport_; }
   std::span<doorbell> doorbells() override { return doorbells_; }
-  /// Only now is there a thread: the other node may be a process that is forked before, and a fork
-  /// beside a thread can find a lock taken for ever.
+  /// Starts the thread, after the fork of the other node's process: a fork beside a thread can copy
+  /// a lock that the thread holds, which the child could never take.
   void meet(const card& peer) override {
     transport_->admit(peer);
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });

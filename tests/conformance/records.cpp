@@ -1,11 +1,11 @@
-// What is sent arrives: all of it, in order, and nothing else.
+// Tests that all records arrive, complete and in order.
 
 #include <tests/conformance/conformance.hpp>
 
 namespace farcall::conformance {
 namespace {
 
-/// Length of record `n`: mostly short, now and then the longest there is.
+/// Returns the length of record `n`: mostly short, and in one of 32 records up to `longest`.
 std::uint32_t length_of(std::uint64_t n, std::uint32_t longest) {
   const std::uint64_t dice = test::scrambled(n);
   return static_cast<std::uint32_t>(8 + dice / 32 % ((dice % 32 == 0 ? longest : 200U) - 7));
@@ -13,21 +13,21 @@ std::uint32_t length_of(std::uint64_t n, std::uint32_t longest) {
 
 class record_count {
  public:
-  explicit record_count(std::uint64_t most) : most_(most) {}
-  [[nodiscard]] bool is_complete() const { return count_ == most_; }
+  explicit record_count(std::uint64_t most) : max_(most) {}
+  [[nodiscard]] bool is_complete() const { return count_ == max_; }
   [[nodiscard]] std::uint64_t next() const { return count_; }
   void add() { ++count_; }
 
  private:
-  std::uint64_t most_;
+  std::uint64_t max_;
   std::uint64_t count_ = 0;
 };
 
-/// Sends and answers as fast as the ring takes it.
+/// Sends and receives `records` records as fast as the rings allow.
 void exchange(side& s, std::uint64_t records, bool opens) {
   endpoint c = opens ? s.open() : s.accept();
-  const std::uint32_t longest = s.link().traits().largest_record;
-  // The two directions differ, so that neither can be taken for the other.
+  const std::uint32_t longest = s.link().traits().max_record;
+  // The directions have different record numbers, so that a mix-up is noticed.
   const std::uint64_t ours = opens ? 0 : records;
   const std::uint64_t theirs = opens ? records : 0;
   record_count sent(records);
@@ -71,7 +71,7 @@ TEST_P(transport_conformance, the_largest_records_go_through_and_around) {
     run(
         [](side& s) {
           endpoint c = s.open();
-          const std::uint32_t largest = s.link().traits().largest_record;
+          const std::uint32_t largest = s.link().traits().max_record;
           EXPECT_LE(largest, record_limit(c.out.size()));
           for (std::uint64_t n = 0; n < 50; ++n) {
             s.send(c, largest, n);
@@ -81,7 +81,7 @@ TEST_P(transport_conformance, the_largest_records_go_through_and_around) {
         },
         [](side& s) {
           endpoint c = s.accept();
-          const std::uint32_t largest = s.link().traits().largest_record;
+          const std::uint32_t largest = s.link().traits().max_record;
           for (std::uint64_t n = 0; n < 50; ++n) {
             s.receive(c, largest, n);
             s.send(c, largest, n + 1);
@@ -99,7 +99,7 @@ TEST_P(transport_conformance, empty_and_all_zero_records_arrive) {
         for (int i = 0; i < 500; ++i) {
           const std::uint32_t bytes = i % 2 == 0 ? 8 : 64;
           std::byte* record = nullptr;
-          s.wait([&] { return (record = try_reserve(c.out, bytes)) != nullptr; }, "room");
+          s.wait([&] { return (record = try_reserve(c.out, bytes)) != nullptr; }, "space");
           std::fill(record + 4, record + bytes, std::byte{0});
           commit(c.out, record, bytes, record_kind::request);
         }
@@ -122,13 +122,13 @@ TEST_P(transport_conformance, empty_and_all_zero_records_arrive) {
       });
 }
 
-TEST_P(transport_conformance, a_full_ring_holds_the_sender_back_and_loses_nothing) {
+TEST_P(transport_conformance, a_full_ring_blocks_the_sender_without_losing_records) {
   make_pair();
   run(
       [](side& s) {
         endpoint c = s.open();
         std::uint64_t sent = 0;
-        // The other side reads nothing. Where bytes move by themselves, this ends at once.
+        // The other side reads nothing, so the ring fills. progress() moves bytes of staged lanes.
         for (int refusals = 0; refusals < 100;) {
           if (test::send(c.out, 100, sent)) {
             ++sent;
@@ -139,12 +139,12 @@ TEST_P(transport_conformance, a_full_ring_holds_the_sender_back_and_loses_nothin
         }
         EXPECT_GT(sent, 0U);
         s.tell(sent);
-        s.send(c, 100, sent); // there is room as soon as something was read
+        s.send(c, 100, sent); // succeeds once a record was read
         s.receive(c, 64, 7);
         s.link().close(c);
       },
       [](side& s) {
-        const std::uint64_t sent = s.hear();
+        const std::uint64_t sent = s.receive_number();
         endpoint c = s.accept();
         for (std::uint64_t n = 0; n <= sent; ++n)
           s.receive(c, 100, n);
@@ -154,33 +154,33 @@ TEST_P(transport_conformance, a_full_ring_holds_the_sender_back_and_loses_nothin
       });
 }
 
-// Answers are held back too, and neither direction stops the other.
-TEST_P(transport_conformance, a_full_ring_of_answers_does_not_stop_requests) {
+// A full ring blocks replies, too, but not the other direction.
+TEST_P(transport_conformance, a_full_ring_of_replies_does_not_stop_requests) {
   make_pair();
   run(
       [](side& s) {
         endpoint c = s.open();
-        const std::uint64_t answers = s.hear(); // they fill the ring
+        const std::uint64_t replies = s.receive_number(); // they fill the ring
         for (std::uint64_t n = 0; n < times(2000); ++n)
           s.send(c, 100, n);
         s.step();
-        for (std::uint64_t n = 0; n <= answers; ++n)
+        for (std::uint64_t n = 0; n <= replies; ++n)
           s.receive(c, 100, n);
         s.step();
         s.link().close(c);
       },
       [](side& s) {
         endpoint c = s.accept();
-        std::uint64_t answers = 0;
-        while (test::send(c.out, 100, answers))
-          ++answers;
-        s.tell(answers);
+        std::uint64_t replies = 0;
+        while (test::send(c.out, 100, replies))
+          ++replies;
+        s.tell(replies);
         for (std::uint64_t n = 0; n < times(2000); ++n)
           s.receive(c, 100, n);
-        // A driver may have found room meanwhile, outside the rings.
-        EXPECT_TRUE(c.driver != nullptr || !test::send(c.out, 100, answers));
+        // A lane driver may have moved records out of the ring meanwhile.
+        EXPECT_TRUE(c.driver != nullptr || !test::send(c.out, 100, replies));
         s.step();
-        s.send(c, 100, answers);
+        s.send(c, 100, replies);
         s.step();
         s.accept_end(c);
       });
@@ -196,7 +196,7 @@ TEST_P(transport_conformance, all_that_was_sent_before_a_close_is_read) {
           for (std::uint64_t n = 0; n < lane; ++n)
             s.send(c, 100, n);
           s.link().close(c);
-          ASSERT_EQ(s.hear(), lane);
+          ASSERT_EQ(s.receive_number(), lane);
         }
       },
       [](side& s) {

@@ -1,4 +1,4 @@
-// Whoever sleeps is woken by what arrives.
+// Tests that records, lanes and closes wake sleeping threads.
 
 #include <tests/conformance/conformance.hpp>
 #include <tests/stress.hpp>
@@ -11,11 +11,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint32_t worker = 1;
-constexpr std::uint32_t answers = 4;
-constexpr lane_shape shape{.doorbell = answers, .worker = worker};
+constexpr std::uint32_t reply_doorbell = 4;
+constexpr lane_shape shape{.doorbell = reply_doorbell, .worker = worker};
 
-/// Sleeps on a doorbell of ours until `something` is there; true when it was told in time, and not
-/// found by looking when the time was up.
+/// Sleeps on a doorbell until `something` is true. Returns false if the time limit woke the thread,
+/// even if `something` has become true by then.
 template <class Condition>
 bool sleep_until(side& s, std::uint32_t doorbell_index, Condition something) {
   armed_doorbell watched{&s.own_doorbell(doorbell_index)};
@@ -30,10 +30,10 @@ bool sleep_until(side& s, std::uint32_t doorbell_index, Condition something) {
   }
 }
 
-/// Long enough for the other side to fall asleep, mostly. Too short is no error.
+/// Gives the other side time to fall asleep. If that takes longer, the test still passes.
 void let_the_other_side_sleep() { std::this_thread::sleep_for(3ms); }
 
-TEST_P(transport_conformance, a_sleeping_receiver_is_woken_by_all_that_happens_to_it) {
+TEST_P(transport_conformance, lanes_records_and_closes_wake_a_sleeping_receiver) {
   register_for_barriers();
   make_pair();
   run(
@@ -62,14 +62,14 @@ TEST_P(transport_conformance, a_sleeping_receiver_is_woken_by_all_that_happens_t
       });
 }
 
-TEST_P(transport_conformance, a_sleeping_caller_is_woken_by_the_answer) {
+TEST_P(transport_conformance, a_reply_wakes_a_sleeping_caller) {
   register_for_barriers();
   make_pair();
   run(
       [](side& s) {
         endpoint c = s.open(shape);
         s.send(c, 64, 1);
-        ASSERT_TRUE(sleep_until(s, answers, [&] { return static_cast<bool>(peek(c.in)); }));
+        ASSERT_TRUE(sleep_until(s, reply_doorbell, [&] { return static_cast<bool>(peek(c.in)); }));
         s.receive(c, 64, 2);
         s.link().close(c);
       },
@@ -82,13 +82,13 @@ TEST_P(transport_conformance, a_sleeping_caller_is_woken_by_the_answer) {
       });
 }
 
-TEST_P(transport_conformance, nobody_is_rung_who_does_not_sleep) {
+TEST_P(transport_conformance, doorbells_stay_unarmed_without_a_sleeper) {
   make_pair();
   run(
       [](side& s) {
         endpoint c = s.open(shape);
         s.step();
-        // Carriers hear of every commit.
+        // Lane drivers are notified of every commit, so this holds for shared rings only.
         EXPECT_TRUE(c.driver != nullptr || (c.out.armed->load() & armed_flag) == 0);
         s.link().close(c);
       },
@@ -99,8 +99,8 @@ TEST_P(transport_conformance, nobody_is_rung_who_does_not_sleep) {
       });
 }
 
-// Back and forth, and both sleep whenever they can: a wake-up that gets lost stops it for good.
-TEST_P(transport_conformance, no_wake_up_is_lost_on_a_lane) {
+// Ping-pong in which both sides sleep whenever they can: a lost wake-up would stop it.
+TEST_P(transport_conformance, every_record_wakes_its_sleeping_receiver) {
   const std::uint64_t rounds =
       has_asymmetric_barrier()
           ? test::stress_rounds(GetParam().wake_ups, times(GetParam().wake_ups))
@@ -117,8 +117,8 @@ TEST_P(transport_conformance, no_wake_up_is_lost_on_a_lane) {
         for (std::uint64_t n = 0; n < rounds; ++n) {
           s.send(c, 64, n);
           hesitate(n);
-          ASSERT_TRUE(sleep_until(s, answers, [&] { return static_cast<bool>(peek(c.in)); }))
-              << "answer " << n;
+          ASSERT_TRUE(sleep_until(s, reply_doorbell, [&] { return static_cast<bool>(peek(c.in)); }))
+              << "reply " << n;
           s.receive(c, 64, n);
         }
         s.link().close(c);

@@ -17,8 +17,8 @@
 namespace farcall::conformance {
 namespace {
 
-/// A handler made of a function.
-class ready final : public tcp::event_handler {
+/// An event handler that calls a function.
+class ready final : public event_handler {
  public:
   explicit ready(std::function<void()> what) : what_(std::move(what)) {}
   void on_event(std::uint32_t /*events*/) noexcept override { what_(); }
@@ -29,11 +29,11 @@ class ready final : public tcp::event_handler {
 
 unique_fd copy_of(int fd) { return unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
-/// What a server does for its nodes: reads the preamble and hands the connection on.
+/// Accepts connections like a server: reads the preamble, and gives the connection to the node.
 void hand_on(int listener, tcp::tcp_transport& to) {
   while (std::optional<unique_fd> socket = tcp::accept_from(listener)) {
     tcp::preamble first;
-    // A test's own connections; the server's care is tested elsewhere.
+    // Blocking is safe: all connections are the test's. Other tests cover the server's checks.
     ::fcntl(socket->get(), F_SETFL, 0);
     if (::recv(socket->get(), &first, sizeof first, MSG_WAITALL) != sizeof first) continue;
     ::fcntl(socket->get(), F_SETFL, O_NONBLOCK);
@@ -41,7 +41,7 @@ void hand_on(int listener, tcp::tcp_transport& to) {
   }
 }
 
-/// Node 1 can be dialled, node 0 cannot, as a server's target and its host.
+/// Node 1 accepts connections, like a server's target; node 0, like its host, only connects.
 class tcp_end final : public node_end {
  public:
   tcp_end(node_id id, std::uint32_t ring_bytes, const tcp::job_credentials& credentials,
@@ -66,7 +66,7 @@ class tcp_end final : public node_end {
     transport_ = tcp::make(loop_, std::move(o));
   }
   ~tcp_end() override {
-    // What it has not sent may need one more connection.
+    // Destroy it before its handlers: to send what is left, it may need one more connection.
     transport_.reset();
     loop_.remove(requests_.get());
     if (id_ == 1) loop_.remove(listener_.get());
@@ -101,7 +101,7 @@ class tcp_end final : public node_end {
   unique_fd listener_;
   unique_fd requests_;
   bool has_met_ = false;
-  tcp::reactor loop_;
+  event_loop loop_;
   std::unique_ptr<tcp::tcp_transport> transport_;
 };
 
@@ -135,7 +135,7 @@ class tcp_node_pair final : public node_pair {
   std::uint32_t ring_bytes_;
   bool is_encrypted_;
   tcp::job_name name_{};
-  /// Not as a secret, which a fork would not have.
+  /// The job key, in plain memory: memory of a tcp::secret is not inherited by a fork.
   std::array<std::byte, tcp::job_key_bytes> key_{};
   std::vector<unique_fd> listeners_;
   std::array<unique_fd, 2> requests_;

@@ -9,11 +9,11 @@ namespace {
 
 #if defined(UCX_MODULE)
 
-/// The row of the module.
+/// Returns the module's entry of the transport table.
 const transport_entry& ucx_row() {
   static const transport_entry row = [] {
-    // UCX's hooks in the functions that map memory, of which this transport needs none, crash in a
-    // sanitizer's. UCX reads it when it is loaded.
+    // Disable UCX's memory hooks, which this transport does not need: they crash in a sanitizer's
+    // hooks. UCX reads the variable when it is loaded.
     if (test::under_sanitizer) ::setenv("UCX_MEM_EVENTS", "no", 1);
     return load_module(UCX_MODULE);
   }();
@@ -23,7 +23,7 @@ const transport_entry& ucx_row() {
 class ucx_node_pair final : public node_pair {
  public:
   ucx_node_pair(std::uint32_t ring_bytes, const char* transports) : ring_bytes_(ring_bytes) {
-    // UCX reads it when a node is made, in whichever process.
+    // UCX reads the variable when a node is made, in this process or a child.
     ::setenv("UCX_TLS", transports, 1);
   }
   std::unique_ptr<node_end> make_end(unsigned side) override {
@@ -41,9 +41,9 @@ std::unique_ptr<node_pair> shared_memory(std::uint32_t ring_bytes) {
   return std::make_unique<ucx_node_pair>(ring_bytes, "posix,cma");
 }
 
-/// In threads and in processes. A sanitizer's runtime does not survive the fork of a process that
-/// has had threads of UCX's. ThreadSanitizer does not see what orders two nodes of one process:
-/// UCX is not instrumented.
+/// Returns the instances of the suite, with threads and with processes. A sanitizer's runtime does
+/// not survive a fork after UCX has had threads, so it gets threads only. ThreadSanitizer gets no
+/// instance: UCX is not instrumented, so races would be reported between the two nodes.
 std::vector<backend> places(std::unique_ptr<node_pair> (*make)(std::uint32_t ring_bytes)) {
   if (test::under_thread_sanitizer) return {};
   std::vector<backend> all{
@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(ucx_over_shared_memory, transport_conformance,
 
 #else
 
-TEST(ucx, keeps_to_what_is_asked_of_transports) {
+TEST(ucx, passes_the_conformance_tests) {
   GTEST_SKIP() << "built without UCX: its headers (libucx-dev) are not here";
 }
 

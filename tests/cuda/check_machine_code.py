@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Looks at the machine code of a program for GPUs.
+"""Checks the machine code of a program for GPUs.
 
 Run as: check_machine_code.py <program> <architecture>…, such as sm_90. For each architecture:
-handlers are there once and are reached by an indirect call, the worker looks at a slot by one access
-of 16 bytes a thread and answers by one, and keeps to its registers. From look to look, to the handler,
-to the answer and back there is a way without a fence of the whole system, of so many instructions at
-most, and the worker divides nowhere. Long arguments and results move by 8 and 16 bytes. Exits with 77 when the program is "none", or when NVIDIA's cuobjdump and nvdisasm are not to be found.
+each handler exists once and is called indirectly; the worker reads a slot and writes a reply by one
+access of 16 bytes per thread, stays within its registers, and contains no division. From poll to poll,
+from poll to handler, to the reply and back to the poll, there is a path with a limited number of
+instructions and without a fence of the whole system. Long arguments and results are moved by 8 and 16
+bytes. Exits with 77 if the program is "none", or NVIDIA's cuobjdump or nvdisasm is not found.
 """
 
 import collections
@@ -17,23 +18,23 @@ import subprocess
 import sys
 
 INSTRUCTION_BYTES = 16
-# Of the shortest ways. A little above what CUDA 13.0 makes for sm_90.
+# Most instructions of the shortest paths: slightly more than CUDA 13.0 needs for sm_90.
 MOST_OF_A_LOOK = 64
 MOST_OF_A_HIT = 66
-MOST_OF_AN_ANSWER = 74
+MOST_OF_A_REPLY = 74
 MOST_TO_THE_NEXT = 56
-# Of memory of the GPU, which is far: characters of texts.
+# Loads from the GPU's memory, which is far: only characters of texts.
 MOST_FAR_LOADS = 4
-# Before an answer of a function that may have written, of a long record, for each of three states,
-# and the strongest.
+# Fences before the reply of a function that may have written memory, for a rendezvous record, for each
+# of three states, and one sequentially consistent fence.
 MOST_SYSTEM_FENCES = 6
 
-# 65,536 registers of a multiprocessor for 256 threads.
+# A multiprocessor has 65,536 registers for 256 threads.
 MOST_REGISTERS = 255
 HANDLER = "11device_call"
-# Takes and returns 1 KiB.
+# Part of the name of a handler that takes and returns 1 KiB.
 LONG_HANDLER = "turnedILm256E"
-# Byte by byte go the text of an error, and a flag or two of the request.
+# Only the text of an error, and one or two flags of the request, are accessed byte by byte.
 MOST_ACCESSES_OF_BYTES = 8
 WORKER = "farcall_executor"
 
@@ -49,7 +50,7 @@ def find_tool(name):
 
 
 def functions_of(dump):
-    """Name → list of its instructions, without addresses and encodings."""
+    """Returns a dictionary: name → list of instructions, without addresses and encodings."""
     functions = {}
     name = None
     for line in dump.splitlines():
@@ -65,7 +66,7 @@ def functions_of(dump):
 
 
 def registers_of(dump):
-    """Name → registers."""
+    """Returns a dictionary: name → number of registers."""
     found = {}
     name = None
     for line in dump.splitlines():
@@ -86,7 +87,7 @@ def run(*command):
 
 
 class Ways:
-    """The ways through a function, by the numbers of its instructions."""
+    """The paths through a function, by the numbers of its instructions."""
 
     def __init__(self, code):
         self.code = code
@@ -99,7 +100,7 @@ class Ways:
         if operation.startswith("BRA"):
             target = re.search(r"0x([0-9a-f]+)", self.code[i])
             yield int(target.group(1), 16) // INSTRUCTION_BYTES
-            # BRA.DIV branches only where the threads have parted; a predicate may stand behind it.
+            # BRA.DIV branches only if the threads have diverged; a predicate may follow it.
             if operation == "BRA" and not is_conditional and not re.search(r"BRA U?P\d", self.code[i]):
                 return
         elif re.match(r"EXIT|RET|BPT|BREAK", operation) and not is_conditional:
@@ -108,7 +109,7 @@ class Ways:
             yield i + 1
 
     def shortest(self, start, ends, barred):
-        """How many instructions lie from `start` to the first of `ends`; None: there is no way."""
+        """Returns the number of instructions from `start` to the first of `ends`, or None without a path."""
         distance = {start: 0}
         queue = collections.deque([start])
         while queue:
@@ -130,35 +131,35 @@ def is_handler_call(instruction):
     return re.search(r"CALL\.ABS", instruction) is not None
 
 
-def is_answer(instruction):
+def is_reply(instruction):
     return re.search(r"STG?\.E\.128\.STRONG\.SYS", instruction) is not None
 
 
 def is_slow(instruction):
-    """A fence of the whole system that is passed whatever the predicates are."""
+    """True for a fence of the whole system that is executed for all predicates."""
     return re.match(r"MEMBAR\.\w+\.SYS", instruction) is not None
 
 
 def problems_of_ways(worker):
-    """Of an idle turn, and of a call of a function that writes nothing."""
+    """Returns the problems of an idle iteration, and of a call of a function that writes no memory."""
     def those(is_it):
         return {i for i, instruction in enumerate(worker) if is_it(instruction)}
-    looks, calls, answers, slow = map(those, (is_look, is_handler_call, is_answer, is_slow))
-    if not looks or not calls or not answers:
-        return []  # said already
-    # A message that is longer than expected needs a second look.
+    looks, calls, replies, slow = map(those, (is_look, is_handler_call, is_reply, is_slow))
+    if not looks or not calls or not replies:
+        return []  # check() reports this
+    # A message that is longer than expected needs a second access.
     look = {min(looks)}
     ways = Ways(worker)
     problems = []
-    for what, starts, ends, most in [("from look to look", look, look, MOST_OF_A_LOOK),
-                                     ("from look to handler", look, calls, MOST_OF_A_HIT),
-                                     ("from handler to answer", calls, answers, MOST_OF_AN_ANSWER),
-                                     ("from answer to look", answers, look, MOST_TO_THE_NEXT)]:
-        barred = slow | looks | calls | answers
+    for what, starts, ends, most in [("from poll to poll", look, look, MOST_OF_A_LOOK),
+                                     ("from poll to handler", look, calls, MOST_OF_A_HIT),
+                                     ("from handler to reply", calls, replies, MOST_OF_A_REPLY),
+                                     ("from reply to poll", replies, look, MOST_TO_THE_NEXT)]:
+        barred = slow | looks | calls | replies
         found = [ways.shortest(i, ends, barred - ends) for i in starts]
         found = [count for count in found if count is not None]
         if not found:
-            problems.append(f"{what} there is no way without a fence of the whole system")
+            problems.append(f"{what} there is no path without a fence of the whole system")
         elif min(found) > most:
             problems.append(f"{what} there are {min(found)} instructions, {most} at most")
         else:
@@ -167,7 +168,7 @@ def problems_of_ways(worker):
 
 
 def check(program, architecture, cuobjdump):
-    # The linked code only: objects that were linked in are in the file as well.
+    # Only the linked code: the file also contains the objects that were linked.
     functions = functions_of(run(cuobjdump, "-sass", "-arch", architecture, program))
     registers = registers_of(run(cuobjdump, "-res-usage", "-arch", architecture, program))
     problems = []
@@ -189,11 +190,11 @@ def check(program, architecture, cuobjdump):
     if not has(r"CALL\.ABS"):
         problems.append("no indirect call of a handler")
     if not has(r"LDG?\.E\.128\.STRONG\.SYS"):
-        problems.append("a slot is not looked at by accesses of 16 bytes")
+        problems.append("a slot is not read by accesses of 16 bytes")
     if not has(r"CCTL\.IVALL"):
-        problems.append("a look at a slot does not drop the cache's lines")
+        problems.append("a poll of a slot does not drop the cache's lines")
     if not has(r"STG?\.E\.128\.STRONG\.SYS"):
-        problems.append("an answer is not written by stores of 16 bytes")
+        problems.append("a reply is not written by stores of 16 bytes")
     problems += problems_of_ways(worker)
     for name in handlers:
         if LONG_HANDLER not in name:
@@ -213,7 +214,7 @@ def check(program, architecture, cuobjdump):
         problems.append(f"{far} loads of the GPU's memory, {MOST_FAR_LOADS} at most")
     if has(r"MUFU\.RCP|I2F"):
         problems.append("a division at run time")
-    # One fence of the strongest kind, for the worker that leaves; answers need a release only.
+    # One fence of the strongest kind, for a worker that leaves; replies need a release only.
     strongest = sum("MEMBAR.SC.SYS" in i for i in worker)
     if strongest != 1:
         problems.append(f"{strongest} sequentially consistent fences instead of one")
@@ -236,7 +237,7 @@ def main():
         print("cuobjdump or nvdisasm is missing (of CUDA, or nvidia-cuda-cuobjdump and "
               "nvidia-cuda-nvdisasm from PyPI)")
         return 77
-    # cuobjdump looks for its companion in PATH.
+    # cuobjdump searches nvdisasm in PATH.
     os.environ["PATH"] += os.pathsep + str(pathlib.Path(find_tool("nvdisasm")).parent)
     failed = 0
     for architecture in sys.argv[2:]:

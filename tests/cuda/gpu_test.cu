@@ -1,4 +1,4 @@
-// What devices must do, on a GPU. Where there is none, these tests skip.
+// Tests of devices on a GPU. They skip without one.
 
 #include <tests/conformance/device.hpp>
 
@@ -28,7 +28,7 @@ class gpu : public ::testing::Test {
   }
 };
 
-// What in CUDA waits for an idle device waits for the idle timeout at most.
+// Operations of CUDA that wait for an idle device wait for the idle timeout at most.
 TEST_F(gpu, lets_the_program_use_cuda_while_workers_are_resident) {
   job all(test::with_targets("cuda:0?idle_ms=2"));
   const node& device = all.targets()[0];
@@ -57,13 +57,13 @@ TEST_F(gpu, lets_the_program_use_cuda_while_workers_are_resident) {
 }
 
 #ifdef __CUDACC__
-// CUDA reads it at its first use, whoever's that is.
+// CUDA reads the variable at its first use, by any code of the program.
 TEST(gpu_program, has_asked_for_all_hardware_queues) {
   EXPECT_NE(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), nullptr);
 }
 #endif
 
-/// A stream of the program's with work that ends when it is allowed to, and an event behind that.
+/// A stream of the program with work that ends when it is allowed to, and an event after that work.
 class slow_work {
  public:
   slow_work() {
@@ -97,7 +97,7 @@ class slow_work {
   cudaEvent_t done_ = nullptr;
 };
 
-/// Has memory there, so that none is asked for while a stream is busy.
+/// Allocates memory first, so that none has to be mapped while a stream is busy.
 node warmed(const job& all) {
   const node& device = all.targets()[0];
   (void)device.allocate<std::byte>(1);
@@ -111,7 +111,7 @@ TEST_F(gpu, tells_when_a_stream_of_the_program_is_done) {
   slow_work slower;
   future<void> last = device::when(device, slower.stream());
   future<void> first = device::when(device, slow.stream());
-  // Neither holds back what the other or the lane has.
+  // The two streams hold back neither each other nor the lane.
   EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0);
   sync(device, grid{}, device_fn<nothing>);
   EXPECT_FALSE(first.wait_for(5ms));
@@ -123,7 +123,7 @@ TEST_F(gpu, tells_when_a_stream_of_the_program_is_done) {
   last.get();
 }
 
-// The worker leaves meanwhile, and is not started for nothing.
+// The worker leaves meanwhile, and is not started before the event.
 TEST_F(gpu, holds_calls_and_launches_back_until_an_event) {
   const job all(test::with_targets("cuda:0?idle_ms=1&workers=2"));
   const node device = warmed(all);
@@ -147,7 +147,7 @@ TEST_F(gpu, holds_calls_and_launches_back_until_an_event) {
     EXPECT_EQ(call.get(), 1.0 + round);
     EXPECT_EQ(next.get(), 2.0 + round);
     launch.get();
-    // One that has completed.
+    // An event that has completed.
     device::wait_event(device.within(test::wait_limit), slow_work().done());
   }
 }
@@ -175,7 +175,7 @@ TEST_F(gpu, waits_for_several_events_in_turn) {
     EXPECT_EQ(f.get(), 3.0);
 }
 
-TEST_F(gpu, that_waits_for_an_event_takes_no_more_than_a_lane_has_room_for) {
+TEST_F(gpu, accepts_a_lanes_worth_of_calls_before_an_event) {
   const job all(test::with_targets("cuda:0?idle_ms=1"));
   const node device = warmed(all);
   slow_work slow;
@@ -190,13 +190,13 @@ TEST_F(gpu, that_waits_for_an_event_takes_no_more_than_a_lane_has_room_for) {
     EXPECT_EQ(calls[static_cast<std::size_t>(i)].get(), i + 1.0);
 }
 
-TEST_F(gpu, takes_a_lane_back_that_was_closed_while_it_waited) {
+TEST_F(gpu, frees_a_lane_that_was_closed_before_its_event) {
   const job all(test::with_targets("cuda:0?workers=1&idle_ms=1"));
   const node device = warmed(all);
   sync(device, pure_fn<nothing>);
   slow_work slow;
   std::vector<lane> lanes;
-  while (lanes.size() < 7) // and this thread's
+  while (lanes.size() < 7) // beside this thread's own
     lanes.emplace_back(device);
   device::wait_event(lanes.back(), slow.done());
   post(lanes.back(), device_fn<nothing>);
@@ -215,7 +215,7 @@ TEST_F(gpu, takes_a_lane_back_that_was_closed_while_it_waited) {
   EXPECT_EQ(sync(lanes.back(), device_fn<add>, 1.0, 1.0), 2.0);
 }
 
-TEST_F(gpu, waits_for_no_event_that_is_none) {
+TEST_F(gpu, refuses_invalid_events) {
   const job all(test::with_targets("cuda:0"));
   const node& device = all.targets()[0];
   EXPECT_THAT(text_thrown_by<remote_error>([&] { device::wait_event(device, nullptr); }),
@@ -223,14 +223,14 @@ TEST_F(gpu, waits_for_no_event_that_is_none) {
   EXPECT_EQ(sync(device, device_fn<add>, 1.0, 2.0), 3.0);
 }
 
-TEST_F(gpu, that_is_not_there_is_an_error_that_counts_them) {
+TEST_F(gpu, reports_the_number_of_gpus_if_one_is_missing) {
   EXPECT_THAT(text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:63")); }),
               AllOf(HasSubstr("no GPU 63"), HasSubstr("counted from 0")));
 }
 
-// A process can use the device no more afterwards, so this runs in one of its own.
+// Afterwards the process cannot use the device any more, so this test runs in its own process.
 using gpu_fault = gpu;
-TEST_F(gpu_fault, that_fails_ends_its_calls_with_cudas_reason_and_leaves_others_alone) {
+TEST_F(gpu_fault, ends_its_own_calls_with_the_reason_of_cuda) {
   job all(test::with_targets("cuda:0,shm"));
   const node& device = all.targets()[0];
   future<void> failing = async(device, device_fn<trap>);

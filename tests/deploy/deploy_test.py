@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Uses what deploy/ has: the units as systemd would, the entry point of the image as a container.
+"""Tests the files of deploy/: the units like systemd, the entry point of the image like a container.
 
 Run as: deploy_test.py <farcall> <program of a job that ends with its standard input> <part>, where
 <part> is one of PARTS.
@@ -29,13 +29,13 @@ MOST_EXPOSED = 30  # of 100, as systemd-analyze counts
 
 
 def lines_of(file):
-    """Without comments; a line goes on behind a backslash."""
+    """Returns the lines without comments; a backslash continues a line."""
     text = (DEPLOY / file).read_text(encoding="utf-8").replace("\\\n", " ")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
 def settings_of(file):
-    """What is behind each NAME= of a unit or a file of variables."""
+    """Returns the values of each NAME= of a unit or a file of variables."""
     settings = {}
     for line in lines_of(file):
         name, equals, value = line.partition("=")
@@ -45,13 +45,13 @@ def settings_of(file):
 
 
 def checked():
-    """By systemd itself."""
+    """Has systemd verify the units, and rate their security."""
     if shutil.which("systemd-analyze") is None:
         print("systemd-analyze is not installed")
         raise SystemExit(SKIPPED)
     with tempfile.TemporaryDirectory() as folder:
         units = ("farcall.service", "farcall.socket")
-        # It looks for the program, and for each unit that another one names.
+        # systemd-analyze needs the program, and each unit that another one names.
         for unit in units:
             text = (DEPLOY / unit).read_text(encoding="utf-8")
             pathlib.Path(folder, unit).write_text(text.replace("/usr/bin/farcall", FARCALL),
@@ -78,7 +78,7 @@ def key_file():
 
 
 def with_values(words, variables):
-    """As systemd puts variables into a command: "$NAME" stands for words, split at blanks."""
+    """Expands variables in a command like systemd: "$NAME" stands for words, split at blanks."""
     for word in words:
         if word.startswith("$"):
             yield from variables[word[1:]].split()
@@ -87,7 +87,7 @@ def with_values(words, variables):
 
 
 def replaced(words, **values):
-    """The value behind each of these options, as `listen` for --listen, is another."""
+    """Replaces the value after each of these options, for instance `listen` for --listen."""
     words = list(words)
     for name, value in values.items():
         words[words.index("--" + name.replace("_", "-")) + 1] = value
@@ -95,7 +95,7 @@ def replaced(words, **values):
 
 
 def service():
-    """ExecStart= serves at the socket of the socket unit, tells that it is ready, and drains."""
+    """Tests ExecStart=: it serves at the unit's socket, reports that it is ready, and drains."""
     unit = settings_of("farcall.service")
     expect(unit["Type"] == ["notify"] and unit["KillMode"] == ["mixed"], "it is told alone to end")
     expect(settings_of("farcall.socket")["ListenStream"] == ["7070"], "one socket is passed")
@@ -105,7 +105,7 @@ def service():
     expect(words[0] == "/usr/bin/farcall" and "--listen" not in words, words)
     with contextlib.ExitStack() as made:
         key = made.enter_context(key_file())
-        # As systemd listens at a port without an address.
+        # Listens like systemd at a port without an address.
         family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
         listening = made.enter_context(socket.create_server(
             ("", 0), family=family, dualstack_ipv6=family == socket.AF_INET6))
@@ -118,19 +118,19 @@ def service():
         environment = {**os.environ, "NOTIFY_SOCKET": "@" + name, "WATCHDOG_USEC": str(watchdog)}
         words = [*before, FARCALL, *replaced(words[1:], key=key, status="127.0.0.1:0")]
         with Server(words, env=environment, **how) as server:
-            heard = []
+            received = []
 
-            def hears(state):
-                while state not in heard:
-                    heard.append(manager.recv(4096).decode())
+            def await_state(state):
+                while state not in received:
+                    received.append(manager.recv(4096).decode())
 
-            hears("READY=1")
-            hears("WATCHDOG=1")
+            await_state("READY=1")
+            await_state("WATCHDOG=1")
             url = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
             with job(PROGRAM, url, FARCALL_KEY=key) as host:
-                hears("STATUS=2 targets of 1 host")
+                await_state("STATUS=2 targets of 1 host")
                 server.process.send_signal(signal.SIGTERM)
-                hears("STATUS=draining, 2 targets of 1 host")
+                await_state("STATUS=draining, 2 targets of 1 host")
             expect(host.returncode == 0, f"the job goes on: {host.words}")
             expect(server.wait() == 0, "the server has drained")
             for line in server.log:
@@ -138,13 +138,13 @@ def service():
 
 
 def group_of_packages(name):
-    """Of ./run."""
+    """Returns the packages in that group of ./run."""
     return re.search(rf"^  \[{name}\]=\"(.*)\"$", (ROOT / "run").read_text(encoding="utf-8"),
                      re.MULTILINE)[1].split()
 
 
 def image():
-    """The image builds with what ./run installs to build, and its entry point serves."""
+    """Tests that the image installs the packages of ./run, and that its entry point serves."""
     stages = []
     for line in lines_of("Containerfile"):
         word, _, rest = line.partition(" ")
@@ -153,7 +153,7 @@ def image():
         stages[-1].setdefault(word, []).append(rest)
     expect([s["FROM"][0].split()[0] for s in stages] == 2 * ["docker.io/library/debian:12"], stages)
     installed = stages[0]["RUN"][0].split()
-    # ccache is for those who build again, and PMIx for clusters with a launcher.
+    # ccache is for repeated builds, and PMIx for clusters with a launcher.
     for package in group_of_packages("library") + group_of_packages("tools"):
         expect(package in installed or package in ("ccache", "libpmix-dev"), f"{package} is there")
     last = stages[-1]

@@ -1,7 +1,7 @@
 #include "tests/different_builds/different_builds.hpp"
 #include "tests/different_builds/program.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ using ::testing::HasSubstr;
 INSTANTIATE_TEST_SUITE_P(same_compiler, different_builds,
                          ::testing::Values(other_program{DIFFERENT_SAME_COMPILER_TARGET, "",
                                                          true}));
-// A sanitizer's runtime belongs to its compiler, and is not there for other machines.
+// Sanitized builds test one compiler and this machine only: a sanitizer's runtime belongs to its
+// compiler.
 #ifdef DIFFERENT_OTHER_COMPILER_TARGET
 INSTANTIATE_TEST_SUITE_P(served, different_builds,
                          ::testing::Values(served({DIFFERENT_SAME_COMPILER_TARGET, "", true})));
@@ -99,17 +100,17 @@ TEST_P(different_builds, through_lanes_and_posts) {
 }
 
 TEST_P(different_builds, static_functions_of_one_name_are_never_confused) {
-  // Between equal programs each means its own.
+  // Between identical builds, each call runs the caller's own function.
   EXPECT_EQ(call_twin_of_a(ours_), 101);
   EXPECT_EQ(call_twin_of_b(ours_), 201);
   EXPECT_EQ(call_pointer_to_twin_of_a(ours_), 101);
-  // Between different ones each is known by its source file too.
+  // Between different builds, the source file identifies the function, too.
   EXPECT_EQ(call_twin_of_a(other_), 101);
   EXPECT_EQ(call_twin_of_b(other_), 201);
   EXPECT_EQ(call_pointer_to_twin_of_a(other_), 101);
 }
 
-TEST_P(different_builds, a_static_function_is_not_that_of_another_file) {
+TEST_P(different_builds, static_functions_of_other_files_are_not_run) {
   EXPECT_EQ(call_pointer_to_lone_twin(ours_), 101);
   EXPECT_EQ(call_lone_twin(ours_), 101);
   EXPECT_THROW((void)call_lone_twin(other_), fc::unknown_function);
@@ -120,7 +121,7 @@ TEST_P(different_builds, a_static_function_is_not_that_of_another_file) {
 }
 
 TEST_P(different_builds, lambdas_are_found_or_refused_never_confused) {
-  // Compilers number the lambdas of a function each in its own way.
+  // Compilers number the lambdas of a function differently.
   const std::vector<std::string> right{"2", "10", "11", "12", "13"};
   EXPECT_EQ(call_lambdas_here(ours_), right);
   const std::vector<std::string> got = call_lambdas_here(other_);
@@ -144,7 +145,7 @@ TEST_P(different_builds, lambdas_of_one_file_are_found_or_refused) {
   }
 }
 
-TEST_P(different_builds, functions_that_only_one_has) {
+TEST_P(different_builds, functions_that_only_one_build_has) {
   for (int again = 0; again < 2; ++again) {
     const auto e = farcall::test::thrown_by<fc::unknown_function>(
         [&] { (void)fc::sync(other_, only_on_the_host, 1); });

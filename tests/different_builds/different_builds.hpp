@@ -1,9 +1,9 @@
 #pragma once
 
 #include <farcall/farcall.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <farcall/server/server.hpp>
 #include <farcall/transport/process.hpp>
-#include <farcall/transport/tcp/server.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-/// Jobs whose targets run another build of the program than the host: of another compiler, or for
+/// Jobs whose targets run another build of the program than the host: from another compiler, or for
 /// another machine.
 namespace different {
 
@@ -23,22 +23,22 @@ namespace fc = farcall;
 
 /// Another build of the program.
 struct other_program {
-  std::string path;   ///< empty: it could not be built
-  std::string preset; ///< of CMake, if it is not of the host's
-  bool numbers_lambdas_alike = true;
-  bool is_emulated = false; ///< the preset is the name of a machine
-  bool is_served = false;   ///< by a server, over TCP
+  std::string path;                  ///< empty if there is no compiler for it
+  std::string preset;                ///< CMake preset, if it differs from the host's
+  bool numbers_lambdas_alike = true; ///< true if its compiler numbers lambdas like the host's
+  bool is_emulated = false;          ///< true if qemu runs it; the preset is the machine's name
+  bool is_served = false;            ///< true if a server starts it, over TCP
 
-  /// The words that start it.
+  /// Returns the command line that starts the program.
   [[nodiscard]] std::vector<std::string> command() const {
     if (!is_emulated) return {path};
     std::vector<std::string> words{"qemu-" + preset};
-    // One of them as the system does not know it: its addresses are shifted.
+    // Shift the addresses of one machine's programs, so that they differ from the real ones.
     if (preset == "aarch64") words.insert(words.end(), {"-B", "0x10000"});
     words.insert(words.end(), {"-L", "/usr/" + preset + "-linux-gnu", path});
     return words;
   }
-  /// The target's URL, if it is on this machine.
+  /// Returns the target's URL, if it is on this machine.
   [[nodiscard]] std::string url() const {
     if (!is_emulated) return "shm?program=" + path;
     std::string text = "exec:";
@@ -51,7 +51,7 @@ struct other_program {
   }
 };
 
-/// What `./run cross` builds.
+/// Returns the path of the program that `./run cross` builds with this preset.
 inline std::string path_of(const std::string& preset) {
   return DIFFERENT_CROSS_FOLDER "/" + preset + "/bin/farcall_different_target";
 }
@@ -64,8 +64,8 @@ inline other_program served(other_program p) {
 }
 inline other_program of_other_library() { return {path_of("libcxx"), "libcxx", true, false}; }
 
-/// Why such a program cannot run here; empty when it can. `./run test` says in FARCALL_CROSS which
-/// presets it has built: that the program of one of those is missing is a failure.
+/// Returns why a program cannot run here; empty if it can. Fails the test if the program is missing
+/// although FARCALL_CROSS, which `./run test` sets, lists its preset as built.
 inline std::string why_not_here(const other_program& p) {
   if (p.path.empty()) {
     return "there is no second compiler (clang++-19 beside g++, or g++ beside clang++)";
@@ -90,8 +90,8 @@ class different_builds : public ::testing::TestWithParam<other_program> {
   void SetUp() override {
     if (const std::string why = why_not_here(GetParam()); !why.empty()) GTEST_SKIP() << why;
     const std::string other = GetParam().url();
-    // Two of the other program, so that different nodes and identical ones are in one job; and one
-    // of ours.
+    // Two targets of the other build and one of this build, so that the job has identical and
+    // different nodes.
     std::string targets = other + "," + other + ",shm";
     if (GetParam().is_served) {
       farcall::server_options serving;
@@ -103,7 +103,7 @@ class different_builds : public ::testing::TestWithParam<other_program> {
       targets = "tcp://" + server_->addresses().front().text() + "?count=2,shm";
     }
     farcall::job_options options = farcall::test::with_targets(targets);
-    options.start_timeout = farcall::test::wait_limit; // an emulator takes its time
+    options.start_timeout = farcall::test::wait_limit; // emulators are slow
     job_.emplace(options);
     other_ = job_->targets()[0];
     second_ = job_->targets()[1];

@@ -1,4 +1,4 @@
-// Targets whose command line is given.
+// Tests of exec targets, whose URL has a command line.
 #include "tests/different_builds/different_builds.hpp"
 #include "tests/different_builds/program.hpp"
 #include "tests/different_builds/values.hpp"
@@ -46,7 +46,7 @@ TEST(exec_targets, may_be_run_by_another_program) {
 }
 
 TEST(exec_targets, share_little_memory_where_they_are_emulated) {
-  // A word that looks like an emulator counts as one: the heaps are small then.
+  // A word that looks like an emulator counts as one, which makes the heaps small.
 
   const fc::job emulated(farcall::test::with_targets("exec:'" + program + "' /usr/bin/qemu-none"));
   const std::size_t five_gib = std::size_t{5} << 30;
@@ -54,8 +54,8 @@ TEST(exec_targets, share_little_memory_where_they_are_emulated) {
   EXPECT_NO_THROW((void)emulated.targets()[0].allocate<char>(five_gib / 5));
 }
 
-/// Shows the calling thread, and what it starts, a pool of huge pages. False where the system lets
-/// nobody mount files.
+/// Mounts a /proc/meminfo with a pool of huge pages for the calling thread and processes that it
+/// starts. Returns false if the system does not allow the mount.
 bool see_pool_of_huge_pages(const std::string& as_file) {
   std::ifstream from("/proc/meminfo");
   std::ofstream to(as_file);

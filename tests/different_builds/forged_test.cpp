@@ -1,7 +1,7 @@
-// Targets of machines that cannot take part: of the other byte order, or with other pointers. The
-// forging target only says so.
+// Tests that the host refuses targets with another byte order or pointer size. The forging target
+// only pretends to have them.
 #include <farcall/farcall.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,13 +38,13 @@ TEST(other_machines, are_refused_in_one_line_that_says_why) {
 }
 
 TEST(other_machines, are_refused_before_anything_else_is_sent) {
-  // Nobody answers to the rest, so a host that went on would wait until its time is up.
+  // The forging target ignores further messages, so a host that went on would run into its timeout.
   const auto begin = std::chrono::steady_clock::now();
   (void)refusal_of("first pointers");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(9));
 }
 
-TEST(other_machines, the_forging_target_is_one_otherwise) {
+TEST(other_machines, the_forging_target_joins_without_a_forgery) {
   const farcall::job job(farcall::test::with_targets(
       "exec:'" + std::string(DIFFERENT_FORGING_TARGET) + "' card nothing"));
   EXPECT_EQ(job.targets().size(), 1U);

@@ -1,4 +1,4 @@
-// A target that says it is of another kind of machine. What the host must then say: forged_test.cpp
+// A target that pretends to be on another kind of machine, for forged_test.cpp.
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/control_socket.hpp>
@@ -20,7 +20,7 @@ void overwrite(std::vector<std::byte>& bytes, std::size_t at, std::uint32_t valu
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-/// `bytes` start with the first 16 bytes of a card.
+/// Changes a field at the beginning of `bytes`, which start with the first 16 bytes of a card.
 void forge(std::vector<std::byte>& bytes, std::string_view what) {
   if (what == "byte-order") std::reverse(bytes.begin(), bytes.begin() + 4);
   if (what == "version") overwrite(bytes, 4, 99);
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   auto kind = control::present;
   if (where == "first") {
     forge(first, what);
-    // On such a machine every number is the other way round.
+    // With the other byte order, the kind of the message is reversed, too.
     if (what == "byte-order") kind = static_cast<control>(std::uint32_t{1} << 24);
   }
   host.send(kind, first);

@@ -1,5 +1,5 @@
-// A target that is built with libc++, where the host has libstdc++: what both see alike works, and
-// the rest is refused.
+// Tests of a target built with libc++ and a host built with libstdc++: calls with types of equal
+// layout work, and others are refused.
 #include "tests/different_builds/different_builds.hpp"
 #include "tests/different_builds/program.hpp"
 #include "tests/different_builds/values.hpp"
@@ -47,7 +47,7 @@ TEST_F(other_library, classes_are_refused_with_the_reason) {
   }
 }
 
-TEST_F(other_library, the_same_calls_are_refused_from_there) {
+TEST_F(other_library, calls_from_there_are_refused_alike) {
   EXPECT_EQ(refused_between(other_, job_->host()), 0b1110000U);
   EXPECT_EQ(refused_between(other_, ours_), 0b1110000U);
   EXPECT_EQ(refused_between(ours_, other_), 0b1110000U);

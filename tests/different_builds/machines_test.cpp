@@ -1,5 +1,5 @@
-// Values, memory, nesting and failure between programs of different builds and machines. The
-// programs are named in different_test.cpp.
+// Tests of values, memory, nested calls and failures between programs of different builds and
+// machines. calls_test.cpp instantiates the tests with the programs.
 #include "tests/different_builds/different_builds.hpp"
 #include "tests/different_builds/program.hpp"
 #include "tests/different_builds/values.hpp"
@@ -34,7 +34,7 @@ std::vector<std::uint64_t> numbers(std::size_t n) {
   return all;
 }
 
-/// Whether long double is the same on the other side.
+/// True if the other program has another long double than this one.
 bool has_other_long_double(const other_program& p) {
   return p.is_emulated && std::numeric_limits<long double>::digits == 64;
 }
@@ -46,7 +46,7 @@ TEST_P(different_builds, values_of_every_type) {
   EXPECT_THAT(wrong_values_between(other_, ours_), IsEmpty()) << "between targets";
 }
 
-TEST_P(different_builds, types_that_depend_on_the_machine_are_refused_or_right) {
+TEST_P(different_builds, types_that_depend_on_machines_are_refused_or_right) {
   EXPECT_EQ(call_with_fixed_class(other_), "ok");
   for (const auto call :
        {call_with_long_double, call_with_hidden_long_double, call_with_array_of_long_double,
@@ -73,7 +73,7 @@ TEST_P(different_builds, arguments_and_results_of_any_size) {
 }
 
 TEST_P(different_builds, many_calls) {
-  // Many times around the rings, with a full window.
+  // Wraps the rings many times, with a full window.
   constexpr int calls = 30'000;
   constexpr int window = 300;
   std::vector<fc::future<int>> under_way(window);
@@ -87,7 +87,7 @@ TEST_P(different_builds, many_calls) {
 }
 
 TEST_P(different_builds, calls_with_pauses_between_them) {
-  // Long enough for both sides to sleep.
+  // The pauses are long enough for both sides to fall asleep.
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_EQ(fc::sync(other_.within(farcall::test::wait_limit), triple, i), 3 * i);
@@ -130,8 +130,8 @@ TEST_P(different_builds, memory_is_put_got_copied_and_mapped) {
   EXPECT_EQ(fc::sync(second_, fc::fn<&sum_of>, second.span()), 3 * n * (n + 1) / 2 + 5);
 }
 
-TEST_P(different_builds, memory_that_is_not_shared_is_reached_too) {
-  // An emulator may have shifted it, so it must not be reached around it.
+TEST_P(different_builds, unregistered_memory_is_reached) {
+  // An emulator may have shifted the address, so the host must not access the memory directly.
   const fc::remote_span<std::uint64_t> there = fc::sync(other_, fc::fn<&private_memory>);
   fc::put_sync(numbers(there.size()), there);
   EXPECT_EQ(fc::sync(other_, fc::fn<&sum_of>, there), there.size() * (there.size() + 1) / 2);
@@ -142,7 +142,7 @@ TEST_P(different_builds, memory_that_is_not_shared_is_reached_too) {
   EXPECT_EQ(back.back(), 2 * there.size());
 }
 
-TEST_P(different_builds, a_killed_one_ends_its_calls_and_nothing_else) {
+TEST_P(different_builds, a_killed_node_ends_only_its_own_calls) {
   fc::future<int> never = fc::async(other_, fc::fn<&sleep_for_ever>, 1);
   EXPECT_FALSE(never.wait_for(std::chrono::milliseconds(50)));
   ASSERT_EQ(::kill(static_cast<pid_t>(other_.description().pid), SIGKILL), 0);
@@ -152,7 +152,7 @@ TEST_P(different_builds, a_killed_one_ends_its_calls_and_nothing_else) {
   EXPECT_FALSE(other_.alive());
   EXPECT_EQ(fc::sync(second_, triple, 5), 15);
   EXPECT_EQ(fc::sync(ours_, triple, 5), 15);
-  // The other targets have been told.
+  // The other targets know that the node has ended.
   EXPECT_THROW((void)ask_everything_of(second_, other_), fc::remote_error);
 }
 
@@ -164,8 +164,8 @@ TEST_P(different_builds, exceptions_keep_their_type_and_text) {
   EXPECT_EQ(e->text(), "no 7");
 }
 
-TEST_P(different_builds, the_other_one_may_be_the_host) {
-  // With ours as its target; an emulated host cannot start anything.
+TEST_P(different_builds, the_other_build_may_be_the_host) {
+  // A host of the other build starts this program as its target. Emulated hosts cannot start one.
   if (GetParam().is_emulated) return;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string targets =
@@ -173,8 +173,8 @@ TEST_P(different_builds, the_other_one_may_be_the_host) {
   EXPECT_EQ(std::system(("'" + GetParam().path + "' '" + targets + "'").c_str()), 0);
 }
 
-TEST_P(different_builds, its_build_is_that_of_the_program) {
-  // The one for RISC-V has no build id.
+TEST_P(different_builds, a_node_knows_the_build_of_its_program) {
+  // The program for RISC-V is linked without a build id.
   if (GetParam().preset != "riscv64") {
     EXPECT_THAT(build_of(other_), ::testing::MatchesRegex("[0-9a-f]{16,}"));
     return;
@@ -186,7 +186,7 @@ TEST_P(different_builds, its_build_is_that_of_the_program) {
                                           std::to_string(program.st_size) + ":"));
 }
 
-TEST_P(different_builds, its_description_names_its_machine) {
+TEST_P(different_builds, the_description_names_the_machine) {
   const fc::node_description about = other_.description();
   if (GetParam().is_emulated) {
     EXPECT_EQ(about.architecture, GetParam().preset);

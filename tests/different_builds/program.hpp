@@ -9,14 +9,13 @@
 #include <utility>
 #include <vector>
 
-/// A program that is built several times: by other compilers, at other optimisation levels, and,
-/// where DIFFERENT_TARGET is defined, with changes such as an older version of the program would
-/// have.
+/// A program that is built several times: by different compilers and at different optimisation
+/// levels. DIFFERENT_TARGET selects changes like those between two versions of a program.
 namespace different {
 
 namespace fc = farcall;
 
-// ---- the same in all programs -------------------------------------------------------------------
+// ---- functions that are the same in all builds --------------------------------------------------
 
 int triple(int v);
 int triple_noexcept(int v) noexcept;
@@ -37,7 +36,7 @@ struct scale {
   int operator()(int v) const { return factor * v; }
 };
 
-/// What came back, or "refused".
+/// Returns the result of the call as text, or "refused" if `there` has no such function.
 template <class F, class A>
 std::string ask(const fc::node& there, F f, A argument) {
   try {
@@ -47,8 +46,9 @@ std::string ask(const fc::node& there, F f, A argument) {
   }
 }
 
-/// Lambdas of a function that several files may hold; those of one shape differ by nothing but
-/// their number in it. The result is no return value, which would be part of their names.
+/// Calls lambdas of an inline function, which several files may contain. Lambdas of one signature
+/// differ only by their number in the function. Results go to a parameter, because a return type
+/// would be part of the lambdas' names.
 inline void call_lambdas(const fc::node& there, std::vector<std::string>& results) {
   const auto size = [](auto v) { return v.size(); };
   const auto plus_three = [](int v) { return v + 3; };
@@ -59,39 +59,39 @@ inline void call_lambdas(const fc::node& there, std::vector<std::string>& result
              ask(there, plus_four, 7), ask(there, plus_five, 7), ask(there, plus_captured, 7)};
 }
 
-/// Other lambdas have names that compilers make up each in its own way.
+/// Calls a lambda of a function that is not inline; compilers differ in the names of such lambdas.
 int call_lambda_of_one_file(const fc::node& there);
 
-/// From a file that is part of all programs.
+/// Returns the results of call_lambdas(), called from a file that all builds have.
 std::vector<std::string> call_lambdas_here(const fc::node& there);
 
 std::string build_of(const fc::node& there);
 int pid_of(const fc::node& there);
 
-/// Every kind of call once, to `there`; what came back, as text.
+/// Makes every kind of call to `there`, and returns the results as text.
 std::vector<std::string> call_everything(const fc::node& there);
 
-/// What call_everything() has to return.
+/// Returns the right results of call_everything().
 std::vector<std::string> expected_results();
 
-/// Goes back and forth between the node that runs it and `other`.
+/// Calls `other`, which calls this node, and so on to `depth` nested calls; returns their number.
 int ping_pong(int depth, const fc::node& other);
 int start_ping_pong(const fc::node& at, int depth, const fc::node& other);
 
-/// The same, the function known at compile time.
+/// Has `asked` run call_everything(there), and returns the results.
 std::vector<std::string> ask_everything_of(const fc::node& asked, const fc::node& there);
 
-/// Two functions called `twin` that are static in two files.
+/// Call static functions named `twin` of two files.
 int call_twin_of_a(const fc::node& there);
 int call_twin_of_b(const fc::node& there);
 int call_pointer_to_twin_of_a(const fc::node& there);
 
-/// A static function of which one program has kept only the first file's, the other only the second
-/// file's: compilers do that to functions whose calls they have all inlined.
+/// Call a static function that one build has only in the first file, and the other build only in
+/// the second, as if compilers had removed it after inlining all its calls.
 int call_pointer_to_lone_twin(const fc::node& there);
 int call_lone_twin(const fc::node& there);
 
-// ---- different ones -----------------------------------------------------------------------------
+// ---- functions that differ between builds -------------------------------------------------------
 
 #ifdef DIFFERENT_TARGET
 struct changed_struct {
@@ -112,7 +112,7 @@ int only_on_the_host(int v);
 #endif
 int takes_changed_struct(const changed_struct& s);
 
-/// Calls to those, in both programs, so that both have them in their tables.
+/// Call these functions. All builds contain the calls, so that their registries have the functions.
 int call_changed_parameter(const fc::node& there, bool at_compile_time);
 int call_changed_result(const fc::node& there);
 int call_changed_struct(const fc::node& there, bool at_compile_time);

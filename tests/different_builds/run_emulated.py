@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs an example here with two targets that are the same example for another machine.
+"""Runs an example on this machine, with two emulated targets that run its build for another machine.
 
 Run as: run_emulated.py <machine> <build folder of that machine> [--veo] <program> [argument...].
-With --veo the program is one that uses libveo, and its nodes run the helper of that machine. Exits with
-77 when the other program is not built, or nothing can run it; `./run test` says in FARCALL_CROSS
-which machines it has built for, and then that is a failure.
+With --veo the program uses libveo, and its nodes run that machine's helper. Exits with 77 if the other
+program is not built or there is no emulator for it; with 1 if `./run test` lists the machine in
+FARCALL_CROSS, which means that it has built it.
 """
 
 import os

@@ -5,8 +5,8 @@
 
 namespace different {
 
-/// Callables that the host has not, so that the rows of the two tables have other numbers. Their
-/// names sort before and between the others'.
+/// Callables that the host lacks, so that keys differ between the two function registries. Their
+/// names sort before, between and after the others.
 int a_first_extra(int v) { return v; }
 int pxtra_in_the_middle(int v) { return v; }
 int zz_last_extra(int v) { return v; }
@@ -18,7 +18,7 @@ int call_extras(const fc::node& there) {
          fc::sync(there, [](short v) { return int{v}; }, short{4});
 }
 
-/// Calls everything on targets of another build; how many calls were wrong.
+/// Makes all calls to targets of another build; returns how many had wrong results.
 int call_as_host(const char* targets) {
   farcall::job_options options;
   options.targets = targets;

@@ -8,7 +8,7 @@ int call_twin_of_b(const fc::node& there) { return fc::sync(there, fc::fn<&twin>
 
 #ifdef DIFFERENT_TARGET
 static int lone_twin(int v) { return 200 + v; }
-/// Never called; they make the function known in both ways.
+/// Not called: they register the function by pointer and by fn.
 int (*kept_lone_twin)(int) = &lone_twin;
 int call_lone_twin_of_b(const fc::node& there) { return fc::sync(there, fc::fn<&lone_twin>, 1); }
 #endif

@@ -32,7 +32,7 @@
 
 namespace different {
 
-// ---- types of our own ---------------------------------------------------------------------------
+// ---- types of the tests -------------------------------------------------------------------------
 
 enum class colour : std::int16_t { red = -3, blue = 700 };
 enum class on_off : bool { off, on };
@@ -69,7 +69,7 @@ struct person {
   bool operator==(const person&) const = default;
 };
 
-// ---- a value in words, told alike on every machine ----------------------------------------------
+// ---- descriptions of values, equal on every machine ---------------------------------------------
 
 namespace {
 
@@ -91,7 +91,7 @@ std::string list_of(const T&... parts) {
 template <class T>
 concept container = std::ranges::range<T>;
 
-/// Order is not part of the value.
+/// True for hash containers: the order of their elements is not part of the value.
 template <class T>
 concept unordered = container<T> && requires { typename T::hasher; };
 
@@ -109,7 +109,7 @@ std::string text_of(const auto& v) {
                        std::same_as<type, std::monostate>) {
     return "nothing";
   } else if constexpr (std::same_as<type, char>) {
-    // Signed on some machines; what travels are the bits.
+    // char is signed on some machines, so compare the bits that are sent.
     return std::to_string(static_cast<unsigned char>(v));
   } else if constexpr (std::floating_point<type>) {
     return number_text(v);
@@ -179,7 +179,7 @@ std::string told(const T& v) {
   return text_of(v);
 }
 
-/// Both in one: each call of another function takes the compiler long.
+/// Returns the description and the value in one call: each function called costs compile time.
 template <class T>
 std::pair<std::string, T> told_and_back(T v) {
   std::string text = text_of(v);
@@ -210,7 +210,7 @@ class checker {
     using limits = std::numeric_limits<Number>;
     all<Number>(limits::min(), limits::max(), limits::lowest(), Number{0}, Number{1});
   }
-  /// Arrives as a view, so it cannot come back.
+  /// Checks a view, which cannot be sent back.
   template <class View>
   void view(View v) {
     expect<View>(text_of(v), fc::sync(there_, fc::fn<&told<View>>, v));
@@ -230,7 +230,7 @@ class checker {
     ++checked_;
   }
 
-  /// All that was wrong; and something, when nothing was checked.
+  /// Returns a line for each wrong value, and one if hardly any value was checked.
   std::vector<std::string> wrong() && {
     if (checked_ < 100) wrong_.push_back("only " + std::to_string(checked_) + " values");
     return std::move(wrong_);
@@ -354,7 +354,7 @@ std::vector<std::string> wrong_values_between(const fc::node& asked, const fc::n
   return fc::sync(asked, fc::fn<&wrong_values>, there);
 }
 
-// ---- types that are not the same everywhere -----------------------------------------------------
+// ---- types that differ between machines ---------------------------------------------------------
 
 struct hides_long_double {
   char before;
@@ -378,7 +378,7 @@ struct variant_inside {
   std::variant<std::int32_t, float> value;
 };
 
-/// Has a name and a signature that say nothing of what it holds.
+/// A functor whose name and signature do not show that it holds a long double.
 struct adds_long_double {
   long double captured;
   int operator()(int v) const { return v + static_cast<int>(captured); }
@@ -515,7 +515,7 @@ std::uint64_t factorial_by_turns(std::uint32_t n, const fc::node& back) {
   return n * fc::sync(back, fc::fn<&factorial_by_turns>, n - 1, fc::this_node());
 }
 
-/// Never called: puts what only the tests call into the table of every build.
+/// Not called: adds functions that only the tests call to the function registry of every build.
 void calls_of_the_tests(const fc::node& there) {
   (void)fc::sync(there, fc::fn<&counted_up>, std::vector<std::uint64_t>());
   fc::sync(there, multiply, fc::remote_span<std::uint64_t>(), std::uint64_t{1});

@@ -7,29 +7,30 @@
 #include <string>
 #include <vector>
 
-/// Values of every type that can travel, and memory, between programs of different machines. Part
-/// of all builds of the program.
+/// Tests of values of every packable type, and of memory, between programs of different machines.
+/// All builds of the program contain them.
 namespace different {
 
 namespace fc = farcall;
 
-/// Sends values of all types to `there`, which says what it got and gives it back. What was wrong.
+/// Sends values of all types to `there`, which describes them and sends them back. Returns a line
+/// for each value that was wrong.
 std::vector<std::string> wrong_values(const fc::node& there);
 
-/// The same, asked for by `asked`.
+/// Has `asked` run wrong_values(there), and returns the result.
 std::vector<std::string> wrong_values_between(const fc::node& asked, const fc::node& there);
 
-/// Calls with types that are not the same on all machines: "ok", or the text of the refusal.
+/// Call with types that differ between machines. Return "ok", or the text of the refusal.
 std::string call_with_long_double(const fc::node& there);
 std::string call_with_hidden_long_double(const fc::node& there);
 std::string call_with_array_of_long_double(const fc::node& there);
 std::string call_with_view_of_long_double(const fc::node& there);
 std::string call_with_captured_long_double(const fc::node& there);
 std::string call_with_aligned_class(const fc::node& there);
-/// The class says that it is the same everywhere.
+/// Calls with a class that is declared to have a fixed layout.
 std::string call_with_fixed_class(const fc::node& there);
 
-/// Calls that differ between standard libraries: the same.
+/// Call with types that may differ between standard libraries. Return "ok" or the refusal's text.
 std::string call_with_plain_class(const fc::node& there);
 std::string call_with_variant_inside(const fc::node& there);
 std::string call_with_string(const fc::node& there);
@@ -37,29 +38,29 @@ std::string call_with_numbers(const fc::node& there);
 std::string call_with_numbers_by_pointer(const fc::node& there);
 std::string call_with_memory(const fc::node& there);
 
-/// All of those at once, without types of std, for programs of different libraries: a bit for each
-/// call that was refused, in the lowest that with numbers, then by pointer, memory, fixed class,
-/// plain class, variant inside, string.
+/// Makes all of these calls, and returns a bit for each that was refused. From the lowest bit on:
+/// numbers, numbers by pointer, memory, fixed class, plain class, variant inside, string. Has no
+/// types of std in its signature, so that programs of different libraries can call it.
 std::uint32_t refused_by(const fc::node& there);
 std::uint32_t refused_between(const fc::node& asked, const fc::node& there);
 /// Throws std::out_of_range.
 void throw_for(int v);
 
-/// Sizes, for large arguments and results.
+/// Functions for large arguments and results.
 std::vector<std::uint64_t> counted_up(std::vector<std::uint64_t> values);
 std::uint64_t sum_of(fc::remote_span<const std::uint64_t> values);
 void multiply(fc::remote_span<std::uint64_t> values, std::uint64_t factor);
-/// Memory outside farcall's: not reachable by mapping.
+/// Returns unregistered memory of the node, which others cannot map.
 fc::remote_span<std::uint64_t> private_memory();
 
-/// Of the process that runs it.
+/// Return the arguments, or an environment variable, of the process that runs the call.
 std::vector<std::string> arguments();
 std::string variable(const std::string& name);
 
 /// Never returns.
 int sleep_for_ever(int v);
 
-/// Its own answer, after it asked `back` to a depth.
+/// Returns n!, by nested calls that alternate between this node and `back`.
 std::uint64_t factorial_by_turns(std::uint32_t n, const fc::node& back);
 
 } // namespace different

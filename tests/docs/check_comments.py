@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Checks the comments of public headers: check_comments.py [project root].
 
-* Whatever farcall.hpp includes, directly or not: each class, enum, concept and free function has a
-  `///` comment.
-* The headers of docs/reference/interface.txt, which programs read: each public member function has
-  one, too; an operation that can fail says what it throws; a class says which threads may use it.
-  In a header for C, which throws nothing, the beginning says both of all.
+* In each header that farcall.hpp includes, directly or not, each class, enum, concept and free function
+  has a `///` comment.
+* In the headers of docs/reference/interface.txt, which programs include, each public member function has
+  one, too. An operation that can fail says what it throws, and a class says which threads may use it.
+  C functions throw nothing: the beginning of a C header states errors and threads for all of them.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ from header_reader import declarations
 
 ROOT_HEADER = "farcall/farcall.hpp"
 INTERFACE = "docs/reference/interface.txt"
-# Headers of compatibility layers that are our own and no copy of an ancestor's interface.
+# Headers of compatibility layers that are farcall's own, rather than copies of an older library's.
 OWN_COMPAT_HEADERS = ("compat/veo/include/host/farcall_veo.h",)
 INCLUDE = re.compile(r"^\s*#\s*include\s*<(farcall/[^>]+)>", re.M)
 
@@ -41,13 +41,13 @@ def interface(root):
 
 
 def as_doc_comments(text):
-    """C programs of any standard include C headers, so these have no `//` comments."""
+    """Turns C comments into `///` comments. C89, which C headers must also serve, has no `//`."""
     return re.sub(r"/\*(.*?)\*/", lambda m: "\n".join(
         "///" + line.lstrip(" *") for line in m.group(1).splitlines()), text, flags=re.S)
 
 
 def is_internal(declaration):
-    """Layers below `offload` show themselves to its headers, and to nobody else."""
+    """True for layers before `async`, which public headers use and programs do not."""
     return re.match(r"farcall::(am|cuda|shm|tcp|ring_detail)\b", declaration.name) is not None
 
 
@@ -62,7 +62,7 @@ def check_comments(name, found, is_interface):
         if d.in_class and d.kind == "function" and not is_interface:
             continue
         if (d.kind, d.name) in commented:
-            continue  # an overload of what has a comment
+            continue  # an overload has a comment
         yield f"{name}:{d.line}: {d.kind} {d.name} has no /// comment"
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that check_comments.py and check_markdown.py find what they are there for: each test breaks
-one rule."""
+"""Tests check_comments.py, check_markdown.py and check_glossary.py: each test breaks one rule, which must be found."""
 
 import pathlib
 import shutil
@@ -8,6 +7,7 @@ import tempfile
 import unittest
 
 import check_comments
+import check_glossary
 import check_markdown
 from header_reader import declarations
 
@@ -98,6 +98,19 @@ class Comments(InATree):
         self.assertEqual(names, ["number", "number::number", "number::value", "number::set", "use",
                                  "is_number", "is_number"])
 
+    def test_functions_that_return_a_struct_are_read(self):
+        self.change("/// What it is for.\n",
+                    "/// Returns a number. Never fails.\n"
+                    "inline struct number one() { return {}; }\n"
+                    "/// Returns a number. Never fails.\n"
+                    "struct number& two(int value) { return {}; }\n"
+                    "/// What it is for.\n")
+        text = (self.root / "farcall/offload/number.hpp").read_text(encoding="utf-8")
+        found = [(d.kind, d.name) for d in declarations(text)]
+        self.assertIn(("function", "farcall::one"), found)
+        self.assertIn(("function", "farcall::two"), found)
+        self.assertEqual(self.problems(), [])
+
     def test_a_class_without_comment_is_found(self):
         self.change("/// A number. Any thread may use it.\n", "")
         self.expect_one(self.problems(), "number.hpp:7: class farcall::number has no")
@@ -179,9 +192,60 @@ class Markdown(InATree):
                         "README.md:2:", "class")
 
     @unittest.skipIf(shutil.which("c++") is None, "no compiler")
-    def test_blocks_with_an_optional_header_are_left_out_where_it_is_missing(self):
+    def test_blocks_whose_optional_header_is_missing_are_left_out(self):
         self.write("README.md", "```cpp\nint f();\n```\n```cpp\n#include <cuda_runtime_api.h>\nint g();\n```\n")
         self.assertEqual(list(check_markdown.check_programs(self.root, ["c++", "-std=c++20"])), [])
+
+
+class Glossary(InATree):
+    def setUp(self):
+        super().setUp()
+        self.write("docs/glossary.md", "| term | meaning | elsewhere |\n|---|---|---|\n| lane, ring | A. | |\n"
+                                       "| transport | One of `shm` and `tcp`. | |\n")
+        self.write("docs/architecture.md", "| 0 | `farcall/base/` | B. |\n| 1 | `farcall/job/` | J. |\n"
+                                           "| `shm` | `farcall/transport/shm/` | 10 |\n"
+                                           "| `tcp` | `farcall/transport/tcp/` | 100 |\n")
+        for scheme in ("shm", "tcp"):
+            self.write(f"farcall/transport/{scheme}/{scheme}.cpp", "")
+
+    def problems(self, text=""):
+        self.write("docs/page.md", text)
+        return list(check_glossary.check(self.root))
+
+    def append(self, page, text):
+        self.write(page, (self.root / page).read_text(encoding="utf-8") + text)
+
+    def test_pages_that_agree_pass(self):
+        self.assertEqual(self.problems("Two layers. One layer. The transports `shm` and `tcp`; the `pipe` transport.\n"),
+                         [])
+
+    def test_a_term_with_two_entries_is_found(self):
+        self.append("docs/glossary.md", "\n| term | meaning | elsewhere |\n|---|---|---|\n| slot, Ring | B. | |\n")
+        self.expect_one(self.problems(), "docs/glossary.md:8: ring has an entry in line 3")
+
+    def test_a_transport_that_the_glossary_lacks_is_found(self):
+        self.append("docs/architecture.md", "| `ucx` | `farcall/transport/ucx/` | 50 |\n")
+        self.write("farcall/transport/ucx/ucx.cpp", "")
+        self.expect_one(self.problems(), "docs/glossary.md:4: lists shm, tcp;", "has shm, tcp, ucx")
+
+    def test_a_transport_without_a_row_is_found(self):
+        self.write("farcall/transport/ucx/ucx.cpp", "")
+        self.expect_one(self.problems(), "lacks farcall/transport/ucx/")
+
+    def test_a_transport_without_a_folder_is_found(self):
+        (self.root / "farcall/transport/tcp/tcp.cpp").unlink()
+        (self.root / "farcall/transport/tcp").rmdir()
+        self.expect_one(self.problems(), "transport tcp is farcall/transport/tcp/")
+
+    def test_an_unknown_transport_in_prose_is_found(self):
+        self.expect_one(self.problems("text\nThe transport `veo` copies.\n"), "docs/page.md:2", "veo")
+
+    def test_a_wrong_number_of_layers_is_found(self):
+        self.expect_one(self.problems("It has three layers.\n"), "docs/page.md:1: three layers", "has 2")
+
+    def test_records_may_have_other_numbers(self):
+        self.write("docs/decisions/0001-a.md", "It had 3 layers.\n")
+        self.assertEqual(self.problems(), [])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that check_language.py fails for each reason that it has, in git repositories made for this."""
+"""Tests that check_language.py fails for each of its reasons, in temporary git repositories."""
 
 import contextlib
 import io

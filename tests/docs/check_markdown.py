@@ -2,8 +2,8 @@
 """Checks the Markdown pages: check_markdown.py [project root] [-- compiler and its options].
 
 * A link leads to a file or folder that exists, and to a heading that exists if it names one.
-* The C++ blocks of the README, and those of each page of the guide one behind the other, compile; so do
-  a page's C blocks, which are C11.
+* The C++ blocks of the README compile, and so do the C++ blocks of each page of the guide, joined in
+  order. A page's C blocks compile as C11.
 """
 
 import concurrent.futures
@@ -18,7 +18,7 @@ COMPILED = ("README.md", "docs/guide/*.md")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 NO_SUCH_HEADER = re.compile(r"fatal error: .*(?:No such file|file not found)")
-# Headers that need not be there; a page's blocks that include one are left out with it.
+# Headers that may be missing. Blocks that include a missing one are left out.
 OPTIONAL_HEADERS = ("cuda_runtime_api.h", "mpi.h")
 
 
@@ -28,13 +28,13 @@ def pages(root):
 
 
 def without_code(text):
-    """Fenced blocks and code in lines become blanks; numbers of lines stay."""
+    """Replaces fenced blocks and inline code by blanks, and keeps line numbers."""
     text = BLOCK.sub(lambda m: "\n" * m.group().count("\n"), text)
     return re.sub(r"`[^`\n]*`", lambda m: " " * len(m.group()), text)
 
 
 def anchors(text):
-    """What GitHub makes of headings."""
+    """Yields the anchors that GitHub gives to headings."""
     for heading in re.findall(r"^#+ +(.+)$", BLOCK.sub("", text), re.M):
         plain = re.sub(r"[^\w\- ]", "", heading.lower().replace("`", ""))
         yield plain.replace(" ", "-")
@@ -58,7 +58,7 @@ def check_links(root):
 
 
 def program_of(page, left_out=(), wanted="cpp"):
-    """The page's blocks of one language as one file, with lines numbered as in the page."""
+    """Returns a page's blocks of one language as one file that keeps the page's line numbers."""
     text = page.read_text(encoding="utf-8")
     parts = []
     for match in BLOCK.finditer(text):
@@ -92,7 +92,7 @@ def compile_c_page(page, compiler):
     program = program_of(page, wanted="c")
     if not program:
         return None
-    # A C++ compiler's driver compiles C, too.
+    # The driver of a C++ compiler can compile C.
     options = [o for o in compiler[1:] if not o.startswith("-std=")]
     command = [compiler[0], *options, "-x", "c", "-std=c11", "-fsyntax-only", "-"]
     done = subprocess.run(command, input=program, text=True, capture_output=True)

@@ -1,6 +1,6 @@
-"""Reads a C++ header of this tree well enough to know what it declares and how that is commented.
+"""Reads the declarations and comments of a C++ header of this tree.
 
-No compiler: a tokenizer and a stack of scopes. It knows the style of the tree, not all of C++.
+The reader is a tokenizer and a stack of scopes. It knows the style of this tree rather than all of C++.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ class Declaration:
 
     @property
     def is_special(self):
-        """A constructor, a destructor, an operator: what the language defines the meaning of."""
+        """True for constructors, destructors and operators, whose meaning the language defines."""
         last = self.name.rsplit("::", 1)[-1]
         outer = self.name.rsplit("::", 2)[-2] if "::" in self.name else ""
         return last in ("operator", outer) or "~" in self.tokens or "operator" in self.tokens
@@ -47,7 +47,7 @@ class Scope:
 
 
 def tokens_of(text):
-    """(kind, text, line) without comments, directives and strings' contents; attributes left out."""
+    """Yields (kind, text, line) of tokens. Leaves out directives, attributes and the contents of strings."""
     line, depth = 1, 0
     for match in TOKEN.finditer(text):
         kind, word = match.lastgroup, match.group()
@@ -61,14 +61,14 @@ def tokens_of(text):
 
 
 def without_templates(tokens):
-    """The declaration without `template <...>` and `requires (...)` in front."""
+    """Returns a declaration without the leading `template <...>` and `requires (...)`."""
     rest = list(tokens)
     while rest and rest[0] in ("template", "requires"):
         word = rest.pop(0)
         opening, closing = ("<", ">") if word == "template" else ("(", ")")
         if not rest or rest[0] != opening:
-            # `requires is_bitwise<T>`: up to where a type or specifier can start is a guess; the
-            # style has it on a line of its own, and ends it with a `>` or a name.
+            # The end of `requires is_bitwise<T>` is a guess: this tree's style ends it with a `>` or
+            # a name.
             while rest and rest[0] != ">":
                 rest.pop(0)
             rest = rest[1:]
@@ -85,7 +85,7 @@ def without_templates(tokens):
 
 
 def name_of_function(tokens):
-    """The word in front of the first parameter list, and None for what has none."""
+    """Returns the word before the first parameter list, or None if there is no list."""
     angle = 0
     for i, token in enumerate(tokens):
         if token == "operator":
@@ -99,7 +99,7 @@ def name_of_function(tokens):
         elif token == "(" and angle <= 0 and i > 0:
             before = tokens[i - 1]
             if re.match(r"[A-Za-z_]", before) and before not in NO_NAME:
-                # What a class declares is defined outside of it without a comment of its own.
+                # A member's definition outside of its class has no comment of its own.
                 return "" if tokens[i - 2:i - 1] == ["::"] else before
     return None
 
@@ -174,7 +174,7 @@ class Reader:
         return self.found
 
     def body_ended(self, current):
-        """After the braces of a member's initialiser another one or the body follows."""
+        """True unless the braces were a member initialiser: another initialiser or the body follows."""
         following = self.items[self.at][1] if self.at < len(self.items) else ""
         rest = without_templates(current)
         return not (":" in rest and following in (",", "{"))
@@ -187,7 +187,7 @@ class Reader:
             self.at += 1
 
     def open(self, tokens, comment, line):
-        """A `{` that opens a scope; else its contents are skipped, and False says so."""
+        """Opens the scope of a `{`. Skips the contents and returns False if the `{` opens none."""
         rest = without_templates(tokens)
         if rest and rest[0] in ("namespace", "inline") and "namespace" in rest[:2]:
             names = [t for t in rest if re.match(r"[A-Za-z_]", t) and t not in ("namespace", "inline")]
@@ -197,7 +197,7 @@ class Reader:
             self.scopes.append(Scope("namespace", "C"))
             return True
         words = [t for t in rest if not re.fullmatch(r"[A-Z]+_\w+_CLASS", t)]  # attributes as macros
-        if words and words[0] in ("class", "struct", "union", "enum") and "(" not in words[:1]:
+        if words and words[0] in ("class", "struct", "union", "enum"):
             kind = words[0]
             i = 2 if words[1:2] and words[1] in ("class", "struct") else 1
             while i < len(words) and words[i] == "alignas":
@@ -205,14 +205,18 @@ class Reader:
             name = words[i] if i < len(words) and re.match(r"[A-Za-z_]", words[i]) else ""
             head = words[i + 1:]
             special = head[:1] in (["<"], ["::"])
-            bases = " ".join(head[head.index(":") + 1:]) if ":" in head else ""
+            colon = head.index(":") if ":" in head else len(head)
+            if not special and "(" in head[:colon]:  # a function that returns `struct name`
+                self.skip_braces()
+                return False
+            bases = " ".join(head[colon + 1:])
             if kind == "enum":
                 self.add("enum", name, line, comment, tokens)
                 self.skip_braces()
                 return True
             if name and not special:
                 self.add("class", name, line, comment, tokens, bases)
-            # Members of specialisations are known from the template.
+            # Members of a specialisation have their comments in the template.
             self.scopes.append(Scope("class", "detail" if special else name or "unnamed",
                                      kind != "class"))
             return True
@@ -247,5 +251,5 @@ class Reader:
 
 
 def declarations(text):
-    """What the header declares for others: nothing private, nothing in a namespace detail."""
+    """Returns the header's public declarations, without those in a namespace detail."""
     return Reader(text).read()

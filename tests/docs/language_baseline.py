@@ -51,7 +51,7 @@ class Survey:
         return {normalised(p) for path in paths for p in self.passages.get(path, ())}
 
     def rates(self):
-        """Returns a Rate for each folder, and that for "total"."""
+        """Returns a Rate for each folder, and one for "total"."""
         rates = {TOTAL: Rate()}
         for path, of_file in self.passages.items():
             rate = Rate(len(self.findings[path]), len(of_file), self.words[path])
@@ -61,7 +61,7 @@ class Survey:
 
 
 def folder_of(path):
-    """Returns the row of a file: two parts of its folder, with a row of their own for tests beside sources."""
+    """Returns the row of a file: the first two parts of its folder, with " tests" for a test beside sources."""
     *folders, name = path.split("/")
     row = "/".join(folders[:2]) or "."
     return f"{row} tests" if "_test." in name and folders[:1] != ["tests"] else row

@@ -1,4 +1,4 @@
-"""Judges passages by the rules of language, and counts words that were retired.
+"""Judges passages by the rules of language, and counts retired words.
 
 The rules separate sentences that readers understand at once from sentences that they read twice. A
 finding is a sentence to rewrite. Rules that begin a sentence match capitals only: fragments of messages
@@ -16,7 +16,7 @@ from passages import COMMENT, NAME, TEXT
 VERB = ("(?:is|are|was|were|be|has|have|had|do|does|did|can|cannot|could|may|might|must|shall|should|will|would|need|"
         "needs|take|takes|come|comes|go|goes|wait|waits|make|makes|get|gets|give|gives|end|ends|hold|holds|share|"
         "know|knows|see|sees|work|works|run|runs|fail|fails|use|uses|throw|throws|return|returns)")
-# Before "who" these words show that no noun stands for the person.
+# After one of these words, "who" has no noun before it that names the person.
 HEADLESS = (r"(?:^|[:;] |\b(?:and|or|of|to|for|by|from|with|on|at|in|as|than|that|if|tells?|told|knows?|knew|says?|"
             r"said|sees?|asks?|asked|is|are|was|were|not|but|matter|lets?|wakes?|reach(?:es)?|finds?|found) )")
 
@@ -104,7 +104,7 @@ def judge(passage):
 
 
 def normalised(passage):
-    """Returns the words by which a passage is known again: line breaks and identifiers do not count."""
+    """Returns the words that identify a passage in another commit, without line breaks and identifiers."""
     return " ".join(IDENTIFIER.sub("", passage.text).lower().split())
 
 
@@ -115,7 +115,7 @@ class RetiredWord(NamedTuple):
     replacement: str
     paths: tuple  # globs of the files in which it may be used
     phrases: tuple  # phrases in which it may be used
-    first_words: frozenset  # one of these is in each text that has the word
+    first_words: frozenset  # forms of the first word, one of which is in each text with the retired word
     pattern: re.Pattern
     phrase_pattern: re.Pattern = None
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that each rule of language_rules.py finds a sentence, and that it accepts the corrected one."""
+"""Tests that each rule of language_rules.py finds wrong sentences, and accepts the corrected ones."""
 
 import unittest
 

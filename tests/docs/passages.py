@@ -21,7 +21,7 @@ SHEBANG = re.compile(r"#!.*?\b(?:(python)|(?:ba|da|z)?sh\b)")
 FEWEST_WORDS = 5
 FEWEST_WORDS_OF_NAME = 3
 WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*[a-z]\b|\b[aAI]\b")
-# Lines for programs and lawyers.
+# Lines that are no prose: licences, and directives to tools.
 NO_PROSE = re.compile(r"SPDX|Copyright|\(c\) \d|NOLINT|clang-format|[Ll]icensed under|noqa|shellcheck disable")
 URL = re.compile(r"\b(?:https?|ftp)://\S+|\bwww\.\S+")
 LIST_ITEM = re.compile(r"\s*(?:[*+•-]|\(?\d+[.)])\s+(?=\S)")
@@ -54,7 +54,7 @@ def language_of(path, text):
 
 
 def is_test(path):
-    """True if the file's string literals are a test's data. Programs that check the tree talk to people."""
+    """True if the file's string literals are a test's data. Check programs' literals are messages."""
     *folders, name = path.split("/")
     return "_test." in name or "tests" in folders and not name.startswith("check_")
 
@@ -68,7 +68,7 @@ def passages(path, text):
 
 
 class Lines:
-    """Numbers of lines for offsets in a text."""
+    """Line numbers of a text's offsets."""
 
     def __init__(self, text):
         self._starts = [0, *(m.end() for m in re.finditer("\n", text))]
@@ -204,7 +204,7 @@ def of_c(text, with_messages):
 
 
 def name_of_test(number, name, suite=None):
-    """Yields the words of a name as a sentence. Shorter ones say too little to be judged."""
+    """Yields the words of a name as a sentence. Names of few words are too short to be judged."""
     words = [w for w in re.split(r"[_.\s-]+", name) if w]
     if len(words) >= FEWEST_WORDS_OF_NAME:
         sentence = " ".join(words)
@@ -282,7 +282,7 @@ SHELL_TOKEN = re.compile(
 
 
 def hash_comments(text, tokens):
-    """Yields passages of the `#` comments among tokens, and the other tokens that have a text of their own."""
+    """Yields passages of the `#` comments among tokens, and passages of other tokens with text."""
     lines, run, last_column = Lines(text), [], 0
     for token in tokens:
         if token.lastgroup == "line":

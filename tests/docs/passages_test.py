@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that passages.py finds the prose of each language, and nothing else."""
+"""Tests that passages.py finds the prose of each language, and no code."""
 
 import unittest
 

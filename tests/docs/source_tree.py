@@ -37,7 +37,7 @@ def is_checkout(root):
 
 
 def complaint(root):
-    """Returns the reason for which git reads no checkout here, for instance another owner."""
+    """Returns why git reads no checkout here, for instance because the folder has another owner."""
     try:
         return git(root, "rev-parse", "--show-toplevel").stderr.decode(errors="replace").partition("\n")[0]
     except FileNotFoundError:

@@ -1,6 +1,6 @@
 #include "tests/faults/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-/// Handlers that end their process in every way there is.
+/// Tests handlers that end their process, in each possible way.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class ending : public ::testing::Test {
  protected:
@@ -49,7 +49,7 @@ class ending : public ::testing::Test {
     EXPECT_TRUE(all_end_within(pids_, std::chrono::seconds(1)));
   }
 
-  /// What the future of a call that never returns holds.
+  /// Calls `f`, which must not return; returns the text of the future's error.
   template <class F>
   std::string end_of(F f) {
     future<void> ended = async(victim_, f);
@@ -70,7 +70,7 @@ class ending : public ::testing::Test {
     EXPECT_THROW((void)victim_.allocate<int>(1), node_failed);
     EXPECT_THROW(lane{victim_}, node_failed);
     std::thread([&] { EXPECT_THROW(sync(victim_, [] {}), node_failed); }).join();
-    // Others go on, and know.
+    // The other targets continue, and know of the failure.
     EXPECT_TRUE(other_.alive());
     EXPECT_EQ(sync(other_, [] { return 5; }), 5);
     EXPECT_EQ(
@@ -90,7 +90,7 @@ class ending : public ::testing::Test {
   std::vector<pid_t> pids_;
 };
 
-/// No core files from targets that crash on purpose.
+/// Disables core files of targets that crash on purpose.
 void crash_quietly() {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
@@ -171,7 +171,7 @@ TEST_F(ending, exit_in_a_posted_call) {
   expect_failed();
 }
 
-TEST_F(ending, with_much_under_way) {
+TEST_F(ending, with_many_pending_calls) {
   std::vector<future<std::string>> all;
   for (int i = 0; i < 200; ++i) {
     all.push_back(async(
@@ -192,7 +192,7 @@ TEST_F(ending, with_much_under_way) {
       ++failures;
     }
   }
-  // Answers that had been sent count. Nothing is both or neither.
+  // Replies sent before the end count. Each call has either a value or a failure.
   EXPECT_LE(values, 100);
   EXPECT_EQ(values + failures, 200);
 }
@@ -247,11 +247,11 @@ TEST_F(ending, futures_waited_for_by_other_threads) {
   EXPECT_GE(failed, 7);
 }
 
-TEST_F(ending, continuations_may_call_and_wait_for_other_nodes_that_end_too) {
+TEST_F(ending, continuations_may_wait_for_other_ending_nodes) {
   const node last = job_->targets()[2];
   const auto wait_for_ever = [] { ::pause(); };
   std::atomic<bool> calls_the_next{false};
-  // Nobody waits for this one but the end of the test.
+  // Only the end of the test waits for this call.
   future<int> f = async(victim_, wait_for_ever).then([&](future<void> first) {
     EXPECT_THROW(first.get(), node_failed);
     future<void> next = async(other_, [] { ::pause(); });
@@ -296,7 +296,7 @@ TEST_F(ending, one_after_the_other) {
 }
 
 TEST_F(ending, while_it_calls_the_host) {
-  // The host's handler runs on for a while, for nobody.
+  // The host's handler continues for a while, although its caller is gone.
   future<void> f = async(victim_, [] {
     sync(host(), [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); });
   });
@@ -306,7 +306,7 @@ TEST_F(ending, while_it_calls_the_host) {
   expect_failed();
 }
 
-TEST_F(ending, stopped_processes_are_not_dead) {
+TEST_F(ending, stopped_processes_have_not_failed) {
   ::kill(pids_[0], SIGSTOP);
   future<int> f = async(victim_, [] { return 4; });
   EXPECT_FALSE(f.wait_for(std::chrono::milliseconds(100)));
@@ -317,7 +317,7 @@ TEST_F(ending, stopped_processes_are_not_dead) {
   EXPECT_EQ(f.get(), 4);
 }
 
-TEST_F(ending, targets_that_are_stopped_for_good_are_killed_at_the_end) {
+TEST_F(ending, stopped_targets_are_killed_at_the_jobs_end) {
   ::kill(pids_[0], SIGSTOP);
   const auto begin = std::chrono::steady_clock::now();
   job_.reset();

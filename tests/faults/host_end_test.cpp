@@ -1,6 +1,6 @@
 #include "tests/faults/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// What the design promises for targets whose host has died.
+/// Bound that the design promises for targets whose host has died.
 constexpr milliseconds promised{1000};
 
 std::string pids_of(const job& j) {
@@ -38,8 +38,8 @@ std::string pids_of(const job& j) {
     turns = turns + 1;
 }
 
-/// Targets in every state: idle, busy in a handler that never ends, waiting for another target that
-/// never answers, waiting for the host, and with a lane of its own that is busy.
+/// Has targets in every state: idle; in a handler that never ends; waiting for another target that
+/// never replies; waiting for the host; and busy on a lane with its own worker.
 [[noreturn]] void be_a_host(void (*end)()) {
   auto j = std::make_unique<job>(with_targets("shm:4,shm?workers=3"));
   const std::vector<node>& t = j->targets();
@@ -69,7 +69,7 @@ int host_that_aborts() {
   be_a_host([] { std::abort(); });
 }
 
-/// Has begun to end its job, and waits for a target whose handler never ends.
+/// Begins to end its job, and waits for a target whose handler never ends.
 int host_that_ends_its_job() {
   job_options options = with_targets("shm:4,shm?workers=3");
   options.stop_timeout = seconds(100);
@@ -83,7 +83,7 @@ int host_that_ends_its_job() {
   return 0;
 }
 
-/// Nobody catches what the job throws, so nothing is unwound.
+/// An uncaught exception of the job calls std::terminate(), so that no destructor runs.
 int host_that_does_not_catch() {
   job_options options = with_targets("shm:2");
   options.program = "/bin/sleep";
@@ -94,7 +94,7 @@ int host_that_does_not_catch() {
   return 0;
 }
 
-/// With a child of its own that holds everything it holds.
+/// Has a child that inherits all its descriptors.
 int host_that_has_forked() {
   be_a_host([] {
     if (::fork() == 0) std::this_thread::sleep_for(seconds(100));
@@ -174,9 +174,9 @@ TEST_F(host_end, aborts) {
   expect_targets_gone(pids);
 }
 
-TEST_F(host_end, killed_while_a_child_of_it_goes_on) {
+TEST_F(host_end, killed_while_its_child_lives) {
   expect_targets_gone_with("host that has forked");
-  for (const pid_t child : holdings::now().children) // now ours
+  for (const pid_t child : holdings::now().children) // reparented to this process
     ::kill(child, SIGKILL);
 }
 
@@ -184,7 +184,7 @@ TEST_F(host_end, killed_while_it_waits_for_its_targets_to_finish) {
   expect_targets_gone_with("host that ends its job");
 }
 
-TEST_F(host_end, by_an_exception_of_the_job_that_nobody_catches) {
+TEST_F(host_end, by_an_uncaught_exception_of_the_job) {
   role_process host("host that does not catch");
   EXPECT_EQ(host.wait(), -SIGABRT);
   for (const pid_t pid : holdings::now().children) {
@@ -215,7 +215,7 @@ TEST_F(host_end, killed_while_it_starts_targets) {
 TEST(host_threads, that_made_a_job_may_end) {
   std::unique_ptr<job> j;
   std::thread([&] { j = std::make_unique<job>(with_targets("shm:2")); }).join();
-  // A tie to the thread instead of the process would end the targets now.
+  // If the targets were tied to the thread instead of the process, they would end now.
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(milliseconds(20));
     for (const node& n : j->targets()) {

@@ -2,7 +2,7 @@
 #include "tests/sanitizer.hpp"
 #include "tests/stress.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -34,8 +34,8 @@ const int kills = static_cast<int>(stress_rounds(500, 100));
 constexpr int targets_per_job = 4;
 
 /// The design promises that every future of a dead node ends within 100 ms. A shared machine with
-/// two cores may take the processor away from any thread for longer now and then, so one in a
-/// hundred may be late; none may take more than the last bound.
+/// two CPUs may suspend a thread for longer now and then: one in a hundred may be late, and none
+/// later than the last bound.
 constexpr milliseconds promised{100};
 constexpr milliseconds at_the_latest{2000};
 
@@ -45,7 +45,7 @@ std::string repeated(std::uint64_t v) {
   return std::string(v % 3000, static_cast<char>('a' + v % 26));
 }
 
-/// Talks to `there` until that, or the own node, ends. Returns what went wrong besides.
+/// Calls `there` until that node, or the calling one, ends. Returns any other error.
 std::string talk(const node& there) {
   std::uint64_t i = 0;
   try {
@@ -57,7 +57,7 @@ std::string talk(const node& there) {
   }
 }
 
-/// Load on one target, from several threads, until every one of them was told that it has failed.
+/// Load on one target from several threads, until each of them has got the failure.
 class load {
  public:
   load(const job& j, const node& victim, const node& witness)
@@ -68,7 +68,7 @@ class load {
     start([this] { talk_loop(); });
   }
 
-  /// Waits for the threads; the times at which each one's last future ended.
+  /// Joins the threads; returns the time at which each thread's last future ended.
   std::vector<time_stamp> join() {
     for (auto& t : threads_)
       t.join();
@@ -124,7 +124,7 @@ class load {
         if (window.size() > 64) take();
       }
     } catch (const node_failed&) {
-      // Every single one has to end: in a value that had come before, or in the failure.
+      // Each call must end, in a value that had arrived before or in the failure.
       while (!window.empty()) {
         try {
           take();
@@ -151,7 +151,7 @@ class load {
   }
 
   void talk_loop() {
-    // Targets among themselves, and back to the host, both ways.
+    // Calls between targets, and to the host, in both directions.
     future<std::string> from_witness = async(witness_, talk, victim_);
     future<std::string> to_witness = async(victim_, talk, witness_);
     future<std::string> to_host = async(victim_, talk, job_.host());
@@ -178,8 +178,8 @@ class load {
   std::vector<std::thread> threads_;
 };
 
-/// Kills a child; returns when it is dead, as far as can be seen from outside the library, which
-/// takes the exit status itself.
+/// Kills a child and waits until it is dead, without taking its exit status, which the library
+/// needs. Returns the time.
 time_stamp kill_now(pid_t pid) {
   ::kill(pid, SIGKILL);
   siginfo_t info{};
@@ -192,7 +192,7 @@ TEST(kill, at_hundreds_of_random_moments_under_load) {
     const job first(with_targets("shm"));
   }
   const holdings before = holdings::now();
-  // Printed, so that a failure can be tried again.
+  // Printed, so that a failure can be repeated.
   const std::uint64_t seed = std::random_device{}();
   std::cout << "seed " << seed << '\n';
   std::mt19937_64 random(seed);
@@ -208,7 +208,7 @@ TEST(kill, at_hundreds_of_random_moments_under_load) {
     for (std::size_t i = 0; i + 1 < targets_per_job && done < kills; ++i, ++done) {
       const node& victim = j.targets()[i];
       load l(j, victim, witness);
-      // From before the first call has come through to the middle of everything.
+      // Kills at any time, from before the first call until all loops run.
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
       const time_stamp dead = kill_now(pids[i]);
       std::vector<time_stamp> ends = l.join();
@@ -243,8 +243,7 @@ TEST(kill, while_the_job_starts_and_ends) {
   const holdings before = holdings::now();
   std::mt19937_64 random(12345);
   for (int i = 0; i < 40; ++i) {
-    // Whoever is a child of ours at that moment dies: before it joins, while it serves, or while
-    // it finishes.
+    // Kills any child of this process: before it joins, while it serves, or while it finishes.
     std::atomic<bool> over{false};
     std::thread killing([&, wait = random() % 30'000] {
       std::this_thread::sleep_for(std::chrono::microseconds(wait));

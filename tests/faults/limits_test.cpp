@@ -1,7 +1,7 @@
 #include "tests/faults/support.hpp"
 #include "tests/sanitizer.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t mib = 1 << 20;
 
-/// A job whose nodes have 64 MiB to share each.
+/// A job whose nodes have 64 MiB of shared memory each.
 class little_memory : public job_test {
  protected:
   little_memory() : job_test(options()) {}
@@ -49,7 +49,7 @@ TEST_F(little_memory, buffers) {
   EXPECT_EQ(e->node(), target_.id());
   EXPECT_THAT(e->what(), AllOf(HasSubstr("node 1"), HasSubstr(std::to_string(mib))));
   EXPECT_GE(all.size(), 32U);
-  // The other target is not concerned; this one recovers.
+  // The other target has its own memory; this one recovers.
   (void)job_.targets()[1].allocate<char>(10 * mib);
   all.clear();
   (void)target_.allocate<char>(10 * mib);
@@ -75,7 +75,8 @@ TEST_F(little_memory, results) {
 }
 
 TEST_F(little_memory, many_large_results_at_a_time) {
-  // They do not fit together. Each ends in its value or in the error; afterwards all fits again.
+  // The results do not fit together. Each call ends in its value or the error; later all fits
+  // again.
   std::vector<future<std::vector<char>>> all;
   for (int i = 0; i < 40; ++i) {
     all.push_back(async(target_, [] { return std::vector<char>(4 * mib, 'x'); }));
@@ -95,11 +96,11 @@ TEST_F(little_memory, many_large_results_at_a_time) {
   EXPECT_EQ(sync(target_, [] { return std::vector<char>(30 * mib); }).size(), 30 * mib);
 }
 
-TEST_F(little_memory, of_the_handler_itself) {
+TEST_F(little_memory, operator_new_in_handlers) {
   if (under_sanitizer) GTEST_SKIP() << "sanitizers end the process where operator new would throw";
   const auto e = thrown_by<remote_error>([&] {
     sync(target_, [] {
-      // Not a new expression, which the compiler may leave out.
+      // Call the function: a compiler may omit a new expression.
       ::operator delete(::operator new(SIZE_MAX / 4));
     });
   });
@@ -117,12 +118,10 @@ void limit_descriptors(rlim_t most) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Makes jobs under every limit from "no descriptor left" to "enough". Exit status 0: each attempt
-/// worked or was refused with an error, and none left anything behind.
+/// Outcome of a job under one limit, from too few descriptors to enough of them.
 enum outcome { is_made, is_refused, is_wrong, names_no_limit, leaves_something };
 
-/// Makes a job in a process that may have `spare` descriptors more than it has, and no limit that
-/// the job could raise.
+/// Makes a job in a process that may open `spare` more descriptors; the job cannot raise the limit.
 outcome job_with(rlim_t spare) {
   const holdings before = holdings::now();
   const rlim_t most = before.descriptors + spare;
@@ -134,7 +133,7 @@ outcome job_with(rlim_t spare) {
     if (sync(j.targets()[1], [] { return 5; }) != 5) return is_wrong;
   } catch (const error& e) {
     found = is_refused;
-    // Heaps take no descriptor for each byte.
+    // Heaps take no descriptors, so heap bytes must not be blamed.
     if (std::string(e.what()).find("limit") == std::string::npos ||
         std::string(e.what()).find("FARCALL_HEAP_BYTES") != std::string::npos) {
       say(std::string("refused without naming the limit, or with another: ") + e.what());
@@ -179,7 +178,7 @@ int calls_of_every_kind(const node& a, const node& b) {
     if (sync(stream, [](const node& n) { return sync(n, [] { return 2; }); }, b) != 2) return 5;
   }
   if (sync(a, [] { return std::vector<char>(mib); }).size() != mib) return 6;
-  // A death is noticed all the same.
+  // A node's death is still noticed.
   try {
     sync(b, [] { ::_exit(1); });
     return 7;
@@ -189,7 +188,7 @@ int calls_of_every_kind(const node& a, const node& b) {
   return 0;
 }
 
-/// A running job needs no further descriptors for anything.
+/// A running job needs no further descriptors.
 int job_without_descriptors() {
   std::optional<job> j(with_targets("shm:2"));
   limit_descriptors(1000);
@@ -236,10 +235,9 @@ int addition_without_address_space() {
   return 6;
 }
 
-/// Adds nodes in a process whose user may have more and more processes and threads, until one is
-/// there.
+/// Adds nodes while the user's limit of processes and threads grows, until one is added.
 int addition_without_threads() {
-  // The limit does not count for root.
+  // The limit does not apply to root.
   constexpr uid_t another_user = 60'123;
   if (::getuid() == 0 && (::setgid(another_user) != 0 || ::setuid(another_user) != 0)) return 2;
   job j(with_targets("shm"));
@@ -278,7 +276,7 @@ TEST(descriptor_limit, refuses_jobs_with_the_reason) {
   EXPECT_THAT(said, HasSubstr("made"));
 }
 
-TEST(address_space_limit, is_named_by_what_adds_a_node) {
+TEST(address_space_limit, is_named_when_adding_a_node_fails) {
   if (under_sanitizer) GTEST_SKIP() << "sanitizers need address space of their own";
   role_process p("addition without address space");
   const std::string said = p.line();
@@ -286,14 +284,14 @@ TEST(address_space_limit, is_named_by_what_adds_a_node) {
   EXPECT_THAT(said, HasSubstr("ulimit -v"));
 }
 
-TEST(thread_limit, is_named_by_what_adds_a_node) {
+TEST(thread_limit, is_named_when_adding_a_node_fails) {
   role_process p("addition without threads");
   const std::string said = p.line();
   EXPECT_EQ(p.wait(), 0) << said;
   EXPECT_THAT(said, AllOf(HasSubstr("cannot join"), HasSubstr("ulimit -u")));
 }
 
-TEST(file_size_limit, is_named_where_it_keeps_memory_from_being_shared) {
+TEST(file_size_limit, is_named_when_memory_cannot_be_shared) {
   role_process p("job without files");
   const std::string said = p.line();
   EXPECT_EQ(p.wait(), 0) << said;

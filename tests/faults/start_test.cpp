@@ -1,6 +1,6 @@
 #include "tests/faults/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,12 +18,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// Programs that cannot be targets: the job is refused with a reason, and nothing is left behind.
+/// Tests programs that cannot be targets: the job is refused with a reason, and leaves no resources
+/// behind.
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class starting : public ::testing::Test {
  protected:
   starting() {
-    // What the first job of a process keeps is no leak of the next one.
+    // Resources that the first job of a process keeps are no leak.
     {
       const job first(with_targets("shm"));
     }
@@ -82,7 +83,7 @@ TEST_F(starting, program_knows_nothing_of_farcall) {
   EXPECT_THAT(refusal_of("/bin/false"), HasSubstr("exited with status 1"));
 }
 
-TEST_F(starting, program_never_answers) {
+TEST_F(starting, program_never_reports) {
   job_options options = with_targets("shm");
   options.program = "/bin/sleep";
   options.arguments = {"sleep", "1000"};

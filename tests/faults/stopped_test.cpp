@@ -1,6 +1,6 @@
 #include "tests/faults/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/// Targets that are there and do nothing.
+/// Tests targets that exist and do not run.
 namespace farcall::test {
 namespace {
 
@@ -27,7 +27,7 @@ job_options asking_job(milliseconds peer_timeout) {
   return o;
 }
 
-TEST(stopped, targets_are_found_where_the_program_asks_for_it) {
+TEST(stopped, targets_fail_if_the_program_asks_for_it) {
   const holdings before = holdings::now();
   {
     const job j(asking_job(milliseconds(200)));
@@ -39,7 +39,7 @@ TEST(stopped, targets_are_found_where_the_program_asks_for_it) {
       return 1;
     });
     EXPECT_THAT(text_thrown_by<node_failed>([&] { (void)waited_for.get(); }),
-                AllOf(HasSubstr("node 1"), HasSubstr("did not answer for 200 ms (peer_timeout)")));
+                AllOf(HasSubstr("node 1"), HasSubstr("did not reply for 200 ms (peer_timeout)")));
     EXPECT_THROW((void)victim.allocate<int>(1), node_failed);
     EXPECT_TRUE(all_end_within({pid}, std::chrono::seconds(1)));
     EXPECT_EQ(sync(other, [] { return 2; }), 2);
@@ -47,7 +47,7 @@ TEST(stopped, targets_are_found_where_the_program_asks_for_it) {
   EXPECT_TRUE(nothing_left_since(before));
 }
 
-TEST(stopped, targets_are_not_those_that_compute_or_sleep) {
+TEST(stopped, targets_differ_from_computing_and_sleeping_ones) {
   const job j(asking_job(milliseconds(800)));
   future<int> computes = async(j.targets()[0], [] {
     const time_point end = clock::now() + milliseconds(1500);
@@ -61,7 +61,7 @@ TEST(stopped, targets_are_not_those_that_compute_or_sleep) {
     EXPECT_EQ(sync(n, [] { return 2; }), 2);
 }
 
-/// What its host cannot read, to whatever socket keeps messages.
+/// Sends an invalid message on each socket that keeps message boundaries.
 void send_nonsense() {
   for (int fd = 3; fd < 100; ++fd) {
     int type = 0;
@@ -71,7 +71,7 @@ void send_nonsense() {
   }
 }
 
-TEST(stopped, targets_whose_signs_cannot_be_read_any_more_have_failed) {
+TEST(stopped, targets_with_unreadable_heartbeats_have_failed) {
   const job j(asking_job(milliseconds(5000)));
   const node victim = j.targets()[0];
   const int pid = sync(victim, ::getpid);

@@ -35,7 +35,7 @@ std::vector<known_role>& roles() {
   return all;
 }
 
-/// Started by the sanitizer, for which it stays.
+/// True for the sanitizer's symbolizer, which stays.
 bool is_symbolizer(pid_t pid) {
   if (!under_sanitizer) return false;
   std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
@@ -120,7 +120,7 @@ int role::run_if_asked() {
   const char* asked = std::getenv(role_variable);
   if (asked == nullptr) return -1;
   const std::string name = asked;
-  // Targets of the role's jobs are targets and nothing else.
+  // Targets of the role's jobs must not run the role.
   ::unsetenv(role_variable);
   for (const known_role& r : roles()) {
     if (name == r.name) return r.run();

@@ -10,10 +10,10 @@
 
 #include <sys/types.h>
 
-/// What the tests of failures share: what a process holds, and processes with another role.
+/// Support for tests of failures: resources of a process, and processes with another role.
 namespace farcall::test {
 
-/// What this process holds of the system's: descriptors, mappings of shared memory, children.
+/// System resources of this process: descriptors, mappings of shared memory, children.
 struct holdings {
   std::size_t descriptors = 0;
   std::size_t mappings = 0;
@@ -25,19 +25,20 @@ struct holdings {
   [[nodiscard]] std::string text() const;
 };
 
-/// Waits a little for the system to catch up; true when nothing but `before` is held then.
+/// Waits up to 2 s until this process holds exactly `before`; false, with a failure, if it does
+/// not.
 [[nodiscard]] bool nothing_left_since(const holdings& before);
 
-/// True when there is no such process, or only the entry of one that has ended.
+/// True if the process does not exist, or is a zombie.
 [[nodiscard]] bool has_ended(pid_t pid);
 
-/// Waits until the processes have ended; false when one is still there after `bound`.
+/// Waits until the processes have ended; false if one is still there after `bound`.
 [[nodiscard]] bool all_end_within(const std::vector<pid_t>& pids, std::chrono::milliseconds bound);
 
-/// The process numbers in a line that a role has said.
+/// Returns the process numbers in a line printed by a role.
 [[nodiscard]] std::vector<pid_t> pids_in(const std::string& line);
 
-/// While it lives orphans come to this process, so that they are there to be looked at, and can be
+/// Makes this process the parent of orphans during its lifetime, so that they can be observed and
 /// waited for.
 class subreaper {
  public:
@@ -47,18 +48,18 @@ class subreaper {
   ~subreaper();
 };
 
-/// Code that needs a process of its own: "host" of a job that is killed, or with other limits. Its
-/// result is the exit status.
+/// Code that needs its own process, such as a host that is killed or has other limits. Its result
+/// is the exit status.
 class role {
  public:
   using code = int (*)();
   role(const char* name, code run);
 
-  /// Runs the role that the environment names; -1 when it names none.
+  /// Runs the role named by the environment; returns -1 if it names none.
   [[nodiscard]] static int run_if_asked();
 };
 
-/// This program in a role, with its standard output in a pipe. Killed and waited for at the end.
+/// This program in a role, with its standard output in a pipe. The destructor kills it and waits.
 class role_process {
  public:
   explicit role_process(const std::string& name);
@@ -67,10 +68,10 @@ class role_process {
   ~role_process();
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  /// The next line that it prints; empty at its end.
+  /// Returns the next line that it prints; empty at the end.
   [[nodiscard]] std::string line();
   void kill(int signal) const;
-  /// Exit status, or minus the signal that killed it. Kills it when it takes longer than `bound`.
+  /// Returns the exit status, or minus the signal that ended it. Kills it after `bound`.
   [[nodiscard]] int wait(std::chrono::seconds bound = std::chrono::seconds(60));
 
  private:

@@ -30,7 +30,7 @@ if grep -rIlP "(^|[\s\"';=:(IL])(\Q$source\E|\Q$build\E)" "$prefix"; then
   exit 1
 fi
 
-# As a user would find it: moved after the installation.
+# Move the prefix after the installation: users' packages may be moved, too.
 mv "$prefix" "$temporary/moved"
 prefix=$temporary/moved
 
@@ -84,7 +84,7 @@ if [[ $properties != *'INTERFACE_INCLUDE_DIRECTORIES "${_IMPORT_PREFIX}/include"
   exit 1
 fi
 
-# Not where the library itself is a shared one.
+# These checks need the static library.
 if [[ -n $(find "$prefix" -name libfarcall.a) ]]; then
   say "a project in C only is told what it lacks"
   mkdir "$temporary/c_only"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Counts the instructions that a call costs its caller in a window of 256, from making the call to
-taking its result, and checks that they have not become more.
+taking its result, and checks that the number has not risen.
 
 Run as: count_instructions.py <farcall_window_of_calls>
 """
@@ -14,9 +14,9 @@ import tempfile
 
 WINDOW = 256
 ROUNDS = (20, 120)
-# What g++ 12 makes of it at -O2, and five percent: whoever needs more says here why.
+# Count of g++ 12 at -O2, plus five percent. A change that raises the limit says why here.
 MOST = 208
-# Fewer mean that something else was counted.
+# A smaller count means that something else was counted.
 LEAST = 50
 
 

@@ -1,5 +1,5 @@
-// Rounds of 256 calls whose results are taken when all are there, for count_instructions.py. It
-// counts what make_calls() and take_results() execute.
+// Makes rounds of 256 calls, and takes their results when all replies are there.
+// count_instructions.py counts the instructions of make_calls() and take_results().
 //
 // Run as: farcall_window_of_calls <rounds>
 
@@ -23,8 +23,9 @@ int negated(int v) {
 
 int calls_served() { return served; }
 
-/// All replies are there then: the target has one worker, which replies before it goes on. On a
-/// thread of its own, since a thread that waits takes in the replies to its calls.
+/// Waits until the target has served all calls. Then all replies are there, too: the target's only
+/// worker replies to a call before it serves the next one. A thread of its own waits, because a
+/// waiting thread takes the replies to its own calls.
 void wait_until_served(const farcall::node& target, int calls) {
   std::thread([&] {
     while (farcall::sync(target, calls_served) != calls) {
@@ -34,7 +35,7 @@ void wait_until_served(const farcall::node& target, int calls) {
 
 } // namespace
 
-// Names that callgrind is given.
+// Callgrind finds these functions by their names.
 extern "C" {
 
 [[gnu::noinline]] void make_calls(window& calls, const farcall::node& target) {
@@ -56,7 +57,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   farcall::job_options options;
   options.targets = "shm";
-  // Under valgrind the file of this process is another program.
+  // Under valgrind, /proc/self/exe is valgrind and not this program.
   options.program = argv[0];
   options.arguments = {argv[0]};
   options.start_timeout = std::chrono::minutes(2);

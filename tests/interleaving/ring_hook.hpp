@@ -1,7 +1,8 @@
 #pragma once
 
-/// Included ahead of everything else in this program, which has a copy of the ring of its own: the
-/// ring then stops in each of its windows and lets the test run the other side there.
+/// Each source of this program includes this header first. The program compiles its own copy of the
+/// ring, which calls ring_window() in each window between two steps; the test runs the ring's other
+/// side there.
 namespace farcall::test {
 void ring_window(const char* name) noexcept;
 }

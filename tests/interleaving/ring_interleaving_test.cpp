@@ -1,5 +1,5 @@
-// Runs the other side of a ring inside every window between two of its steps, in all the orders
-// that there are. One thread does it all, so each order is reached for certain.
+// Runs the other side of a ring inside every window between two steps of one side, in all possible
+// orders. One thread runs both sides, so that the test certainly reaches each order.
 
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/memory/ring.hpp>
@@ -25,7 +25,7 @@ bool other_side_runs = false;
 } // namespace
 
 void ring_window(const char* name) noexcept {
-  // The other side has windows too; nobody interrupts it there.
+  // The other side has windows, too, which are not interrupted.
   if (!other_side || other_side_runs) return;
   other_side_runs = true;
   other_side(name);
@@ -34,9 +34,9 @@ void ring_window(const char* name) noexcept {
 
 namespace {
 
-constexpr std::uint64_t small = smallest_ring;
+constexpr std::uint64_t small = min_ring;
 
-/// Sets what runs in the windows as long as it lives.
+/// Sets the function that runs in the windows as long as this object lives.
 class interruption {
  public:
   explicit interruption(std::function<void(std::string_view)> f) { other_side = std::move(f); }
@@ -45,15 +45,15 @@ class interruption {
   ~interruption() { other_side = nullptr; }
 };
 
-/// Goes through all sequences of choices that a scenario makes, as an odometer does.
+/// Counts through all sequences of choices of a scenario, like an odometer.
 class choices {
  public:
-  /// One of 0 … alternatives - 1.
+  /// Returns a number from 0 to alternatives - 1.
   [[nodiscard]] unsigned choose(unsigned alternatives) {
     if (at_ == made_.size()) made_.emplace_back(0U, alternatives);
     return made_[at_++].first;
   }
-  /// Starts the next sequence; false after the last one.
+  /// Starts the next sequence. Returns false after the last one.
   [[nodiscard]] bool next() {
     at_ = 0;
     while (!made_.empty() && ++made_.back().first == made_.back().second)
@@ -72,12 +72,12 @@ class choices {
   std::size_t at_ = 0;
 };
 
-/// What was sent and not read yet, and both sides of the ring.
+/// Both sides of a ring, and the records that were sent and not read yet.
 class lane_model {
  public:
   explicit lane_model(std::uint64_t start) : ring(small, start) {}
 
-  /// False when the ring is full.
+  /// Returns false if the ring is full.
   bool send_one(std::uint32_t bytes) {
     std::byte* record = try_reserve(ring.out, bytes);
     if (record == nullptr) return false;
@@ -89,12 +89,12 @@ class lane_model {
     return true;
   }
 
-  /// The record that is being committed can be seen from here on.
+  /// Notes that the record being committed is visible to the receiver from now on.
   void note_commit() {
     if (commits_.first != 0) waiting_.push_back(std::exchange(commits_, {}));
   }
 
-  /// Reads one record; what is wrong with it, or with there being none.
+  /// Reads one record. Returns the error if the record is wrong, missing or one too many.
   std::string read_one() {
     const record_view record = peek(ring.in);
     if (waiting_.empty()) return record ? "a record that was not sent" : "";
@@ -109,7 +109,7 @@ class lane_model {
     while (!waiting_.empty()) {
       if (std::string wrong = read_one(); !wrong.empty()) return wrong;
     }
-    return read_one(); // nothing must be left
+    return read_one(); // the ring must be empty now
   }
 
   private_ring ring;
@@ -120,7 +120,7 @@ class lane_model {
   std::deque<std::pair<std::uint32_t, std::uint64_t>> waiting_;
 };
 
-TEST(ring_interleaving, a_receiver_in_any_window_reads_what_was_committed_and_nothing_else) {
+TEST(ring_interleaving, a_receiver_in_any_window_reads_committed_records_only) {
   std::map<std::string, std::uint64_t> windows;
   std::uint64_t orders = 0;
   for (const std::uint64_t before_end : {std::uint64_t{0}, std::uint64_t{16}, std::uint64_t{512},
@@ -159,7 +159,7 @@ TEST(ring_interleaving, a_receiver_in_any_window_reads_what_was_committed_and_no
   EXPECT_GT(windows["pad_after_terminator"], 0U);
 }
 
-TEST(ring_interleaving, a_full_ring_gets_room_whenever_the_receiver_reads) {
+TEST(ring_interleaving, a_full_ring_gets_space_whenever_the_receiver_reads) {
   for (const std::uint32_t bytes : {240U, 512U, 1024U}) {
     for (std::uint64_t start = 0; start < small; start += 208) {
       choices c;
@@ -192,7 +192,7 @@ TEST(ring_interleaving, a_full_ring_gets_room_whenever_the_receiver_reads) {
   }
 }
 
-TEST(ring_interleaving, a_sender_may_go_on_while_the_receiver_steps_over_a_pad) {
+TEST(ring_interleaving, a_sender_may_send_while_the_receiver_skips_pads) {
   for (const unsigned more : {0U, 1U, 5U}) {
     lane_model lane(small - 64);
     ASSERT_NE(try_reserve(lane.ring.out, 128), nullptr); // the pad, and no record yet
@@ -210,7 +210,7 @@ TEST(ring_interleaving, a_sender_may_go_on_while_the_receiver_steps_over_a_pad) 
   }
 }
 
-// A peer that writes one pad behind the other while we read must not keep us.
+// A peer that writes pad after pad while the receiver reads must not hold the receiver in a loop.
 TEST(ring_interleaving, pads_written_while_the_receiver_reads_are_refused) {
   private_ring r(small, small - 64);
   r.forge(small - 64, commit_word(64, record_kind::pad));
@@ -224,8 +224,9 @@ TEST(ring_interleaving, pads_written_while_the_receiver_reads_are_refused) {
   EXPECT_EQ(interruptions, 1U);
 }
 
-// Either the sleeper's second look finds the record, or the sender finds the flag and rings.
-TEST(ring_interleaving, a_sleeper_who_raises_the_flag_in_any_window_is_rung_or_sees_the_record) {
+// Either the receiver's poll after arm() finds the record, or the sender finds the doorbell armed
+// and notifies.
+TEST(ring_interleaving, arming_in_any_window_misses_no_record) {
   constexpr const char* moments[] = {"before", "commit_after_terminator", "commit_before_notify",
                                      "after"};
   for (const std::string_view moment : moments) {

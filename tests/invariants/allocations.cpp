@@ -13,7 +13,7 @@ namespace farcall::test {
 std::uint64_t allocations() noexcept { return count.load(std::memory_order_relaxed); }
 } // namespace farcall::test
 
-// The C library's own heap under its second names; operator new comes through here as well.
+// The C library's allocation functions under their internal names. operator new calls malloc().
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 
-/// Counts what this process takes from the C library's heap, by whichever way.
+/// Counts this process's allocations from the C library's heap, by any function.
 namespace farcall::test {
 
+/// Returns the number of allocations so far.
 [[nodiscard]] std::uint64_t allocations() noexcept;
 
 } // namespace farcall::test

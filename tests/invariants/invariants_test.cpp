@@ -21,8 +21,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// The small-message law: in the steady state an offload takes no system call and no memory from
-/// the heap, on either side.
+/// Tests of the hot path's invariants: in the steady state, an offload makes no system call and no
+/// heap allocation, on either side.
 namespace farcall::test {
 namespace {
 
@@ -34,7 +34,7 @@ constexpr int counted = 2000;
 void nothing() {}
 double add(double a, double b) { return a + b; }
 
-/// Threads that spin for longer than the test takes never sleep, which would be a system call.
+/// Options with which threads spin for longer than the test takes: a sleep would be a system call.
 job_options patient() {
   job_options options;
   options.targets = "shm";
@@ -42,9 +42,8 @@ job_options patient() {
   return options;
 }
 
-/// Returns when both processes have come to rest but for the threads that call and serve. The
-/// threads that a job starts for its own ends may come to their first sleep late when two spinning
-/// threads have all the processors.
+/// Waits until all threads of both processes sleep, except for the caller and the worker. A job's
+/// own threads may take long to fall asleep while two spinning threads have all CPUs.
 void settle(const node& target) {
   while (!others_sleep() || !sync(target, others_sleep)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -111,7 +110,7 @@ void add_for_c(fc_reply* reply, const void* bytes, std::size_t size, void* /*use
   fc_reply_bytes(reply, &sum, sizeof sum);
 }
 
-/// Before main(), and so in both processes.
+/// Registers the handler before main(), and so in both processes.
 const fc_status registered = fc_register("add", &add_for_c, nullptr);
 
 fc_node node_for_c(const node& target) {
@@ -167,7 +166,7 @@ constexpr kind kinds[] = {
 constexpr unsigned long control_window = 1000;
 constexpr unsigned long copy_window = 1001;
 
-/// What the tracer watches: each kind of call in a window of its own, after a warm-up.
+/// The traced program: makes each kind of call in its own window, after a warm-up.
 int traced_program() {
   const job j(patient());
   const node& target = j.targets()[0];
@@ -183,7 +182,7 @@ int traced_program() {
   small_copies(target, counted);
   mark(mark_kind::end, copy_window);
 
-  // Calls that do take system calls, three here and four there: the tracer must see them.
+  // Control: the tracer must see these system calls, three on the host and four on the target.
   mark(mark_kind::begin, control_window);
   for (int i = 0; i < 3; ++i)
     ::syscall(SYS_getppid);
@@ -192,11 +191,11 @@ int traced_program() {
       ::syscall(SYS_getppid);
   });
   mark(mark_kind::end, control_window);
-  // Copies make a static buffer, which must not outlive the job.
+  // Skip destructors: the static buffer of small_copies() must not outlive the job.
   std::_Exit(0);
 }
 
-TEST(hot_path_invariants, no_system_calls) {
+TEST(hot_path_invariants, calls_make_no_system_calls) {
   const trace_result traced = trace_self(traced_variable);
   if (!traced.was_allowed) GTEST_SKIP() << "this system does not let a process trace its children";
   ASSERT_EQ(traced.status, 0);
@@ -215,7 +214,7 @@ TEST(hot_path_invariants, no_system_calls) {
   EXPECT_TRUE(copies.empty()) << "small copies: " << text_of(copies);
 }
 
-TEST(hot_path_invariants, no_allocations) {
+TEST(hot_path_invariants, calls_do_not_allocate) {
   {
     const std::uint64_t before = allocations();
     auto one = std::make_unique<int>(1);
@@ -238,7 +237,7 @@ TEST(hot_path_invariants, no_allocations) {
   }
 }
 
-TEST(hot_path_invariants, no_allocations_for_views_and_small_results) {
+TEST(hot_path_invariants, views_and_small_results_do_not_allocate) {
   const job j(patient());
   const node& target = j.targets()[0];
   settle(target);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr int not_allowed = 77;
 
-/// What a thread does at a stop for a system call; op is PTRACE_SYSCALL_INFO_NONE when not known.
+/// Returns the system call at which a thread is stopped; `op` is PTRACE_SYSCALL_INFO_NONE if it is
+/// unknown.
 __ptrace_syscall_info syscall_of(pid_t thread) {
   __ptrace_syscall_info info{};
   const long got =
@@ -25,14 +26,14 @@ __ptrace_syscall_info syscall_of(pid_t thread) {
   return info;
 }
 
-/// Follows the program and its children to the end.
+/// Traces the program and its children until all have ended.
 trace_result follow(pid_t program) {
   trace_result result;
   std::map<unsigned long, bool> open;
   int status = 0;
   if (::waitpid(program, &status, 0) != program) return result;
   if (!WIFSTOPPED(status)) {
-    // It ended before it could be traced.
+    // The program ended before it could be traced.
     result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return result;
   }
@@ -49,7 +50,7 @@ trace_result follow(pid_t program) {
   for (;;) {
     const pid_t thread = ::waitpid(-1, &status, __WALL);
     if (thread < 0 && errno == EINTR) continue;
-    if (thread < 0) return result; // nobody is left
+    if (thread < 0) return result; // all have ended
     if (!WIFSTOPPED(status)) {
       if (thread == program) result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
       continue;
@@ -82,7 +83,7 @@ trace_result follow(pid_t program) {
 } // namespace
 
 void mark(mark_kind kind, unsigned long window) noexcept {
-  // An option that does not exist: refused, and seen by nobody but the tracer.
+  // The kernel refuses this unknown option; the tracer sees the call.
   ::syscall(SYS_prctl, static_cast<unsigned long>(kind), window, 0UL, 0UL, 0UL);
 }
 

@@ -15,25 +15,25 @@ struct traced_call {
   unsigned long number = 0;
 };
 
-/// By the number given to mark().
+/// System calls by window, the number given to mark().
 using traced_calls = std::map<unsigned long, std::vector<traced_call>>;
 
 enum class mark_kind : unsigned long { begin = 0x66613, end = 0x66614 };
 
-/// In the traced program: from here, or up to here, calls count for `window`. Itself a system call
-/// that does nothing and is not counted.
+/// Begins or ends a window in the traced program. This is a system call without an effect, which is
+/// not counted.
 void mark(mark_kind kind, unsigned long window) noexcept;
 
 struct trace_result {
-  bool was_allowed = false; ///< false: this system lets nobody trace
+  bool was_allowed = false; ///< false if the system does not allow tracing
   int status = -1;          ///< exit status of the program
   traced_calls calls;
 };
 
-/// Runs this program again with `variable` set to 1, traced, to its end.
+/// Runs this program again with `variable` set to 1, and traces it to its end.
 [[nodiscard]] trace_result trace_self(const char* variable);
 
-/// "12 x futex (202) by thread 34, …"
+/// Returns, for example, "12 x system call 202 by thread 34; ".
 [[nodiscard]] std::string text_of(const std::vector<traced_call>& calls);
 
 } // namespace farcall::test

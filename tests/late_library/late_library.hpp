@@ -4,8 +4,8 @@
 
 #include <string>
 
-/// What the library lets the program that has loaded it do. Each calls something that only the
-/// library knows.
+/// Functions of the library, for the program that loads it. Each calls a callable that only the
+/// library defines.
 namespace late {
 
 struct functions {
@@ -13,7 +13,7 @@ struct functions {
   int (*call_lambda)(const farcall::node& where, int v);
   int (*call_plain_function)(const farcall::node& where, int v);
   std::string (*call_with_text)(const farcall::node& where, const std::string& text);
-  /// Has `where` make the first of these calls, to `then`.
+  /// Makes `where` call the first of these functions, with `then` as its target.
   int (*call_by_way_of)(const farcall::node& where, const farcall::node& then, int v);
 };
 

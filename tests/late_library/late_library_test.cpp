@@ -1,4 +1,4 @@
-// Callables of a library that host and targets load while the job runs.
+// Tests callables of a library that host and targets load while the job runs.
 #include "tests/late_library/late_library.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 void load() {
-  // Global, so that plain functions are found by their symbols.
+  // RTLD_GLOBAL, so that plain functions are found by their symbols.
   if (::dlopen(LATE_LIBRARY, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     throw std::runtime_error(::dlerror());
   }
@@ -38,13 +38,14 @@ fc::job_options two_targets() {
   return o;
 }
 
-/// The library stays in the process, so the tests are one: what is loaded where is their order.
+/// A single test, as the library stays loaded in the process: its order decides which node has
+/// loaded it.
 TEST(late_libraries, bring_callables_to_a_job_that_runs) {
   fc::job job(two_targets());
   const fc::node host = job.host();
   const fc::node first = job.targets()[0];
   const fc::node second = job.targets()[1];
-  fc::sync(first, [] {}); // a call before, so that the keys are known
+  fc::sync(first, [] {}); // makes the keys known before
 
   load();
   EXPECT_EQ(library().call_function(host, 20), 40) << "here it is loaded";
@@ -78,7 +79,7 @@ TEST(late_libraries, bring_callables_to_a_job_that_runs) {
   }
   threads.clear();
 
-  // A later job has the function registry of the first.
+  // A later job uses the function registry of the first job.
   fc::job later(two_targets());
   const fc::node of_later = later.targets()[0];
   EXPECT_THROW((void)library().call_function(of_later, 1), fc::unknown_function);

@@ -1,7 +1,7 @@
-// What process managers are for, without a job: each process puts a value of 3,000 bytes, and reads
-// those of all others. Started by mpiexec, srun or mpirun; exit status 77 where nobody has started
-// it. Arguments: "die" has the last process end without a word behind the fence, "abort" has it end
-// all with status 7.
+// Tests the interface of process managers, without a job: each process puts a value of 3,000 bytes,
+// and reads the values of all others. Started by mpiexec, srun or mpirun; exit status 77 if no
+// launcher has started it. Arguments: "die" makes the last process end without notice after the
+// fence, "abort" makes it end all with status 7.
 #include <farcall/base/error.hpp>
 #include <farcall/job/pmi_manager.hpp>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t value_bytes = 3000;
 
-/// Bytes of any value, other ones for each process.
+/// Bytes of any value, different for each process.
 std::string value_of(fc::node_id rank) {
   std::string bytes;
   for (std::size_t i = 0; i < value_bytes; ++i)
@@ -43,7 +43,7 @@ int exchange(const std::string& end) {
         manager->get(from, "nothing", deadline).empty())
       ++good;
   }
-  // In one write, so that lines of several processes do not mix.
+  // Print with one write, so that lines of several processes do not mix.
   const std::string line = std::to_string(rank) + " of " + std::to_string(manager->size()) +
                            " by " + manager->name() + ": read " + std::to_string(good) + "\n";
   std::fputs(line.c_str(), stdout);
@@ -54,7 +54,7 @@ int exchange(const std::string& end) {
     if (end == "abort") manager->abort(7, "so it was asked for");
   }
   if (!end.empty()) {
-    // Whoever has started this one ends it, or has nothing to say about the others.
+    // The launcher ends this process, or does not report the end of the last one.
     try {
       manager->fence(fc::deadline_after(std::chrono::seconds(3)));
     } catch (const fc::error& e) {

@@ -15,7 +15,7 @@
 
 #include <unistd.h>
 
-/// Jobs of processes that exist already, and find each other in a way of their own.
+/// Tests jobs of processes that exist already, and exchange addresses by their own means.
 namespace farcall::test {
 namespace {
 
@@ -66,7 +66,7 @@ class processes {
   }
 
  private:
-  /// Less than a pipe writes at once.
+  /// Fits a pipe, so that one write() takes it.
   static void send(int fd, const std::string& bytes) {
     if (::write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
       throw std::system_error(errno, std::generic_category());
@@ -94,7 +94,7 @@ TEST(process_groups, make_one_job) {
     EXPECT_EQ(child->wait(), 0);
 }
 
-TEST(process_groups, of_one_are_jobs_of_one) {
+TEST(process_groups, with_one_process_make_a_job) {
   forked_child alone([] {
     const processes all(1);
     job j(spmd, all.group(0));
@@ -103,7 +103,7 @@ TEST(process_groups, of_one_are_jobs_of_one) {
   EXPECT_EQ(alone.wait(), 0);
 }
 
-TEST(process_groups, tell_of_one_that_does_not_come) {
+TEST(process_groups, report_a_missing_process) {
   const processes all(2);
   forked_child host([&] {
     job_options o;
@@ -119,7 +119,7 @@ TEST(process_groups, tell_of_one_that_does_not_come) {
   EXPECT_EQ(host.wait(), 0);
 }
 
-TEST(process_groups, do_not_join_what_is_no_host) {
+TEST(process_groups, join_only_a_host) {
   const processes all(2);
   forked_child other([&] {
     job j(spmd, all.group(1));
@@ -139,7 +139,7 @@ TEST(process_groups, that_are_impossible_are_refused) {
   EXPECT_THAT([&] { (void)job(spmd, beyond); }, ThrowsMessage<setting_error>(HasSubstr("rank")));
 }
 
-TEST(process_groups, with_more_processes_than_a_job_has_numbers_are_told) {
+TEST(process_groups, with_too_many_processes_are_refused) {
   const processes all(2);
   forked_child host([&] {
     process_group many = all.group(0);

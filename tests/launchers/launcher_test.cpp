@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-/// Jobs of processes that Open MPI's mpirun has started.
+/// Tests jobs of processes that Open MPI's mpirun has started.
 namespace farcall::test {
 namespace {
 
@@ -22,7 +22,7 @@ bool is_there(const std::string& program) {
   return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-/// It starts nothing as root, and not more processes than there are processors, unless told so.
+/// Without these settings, mpirun refuses to run as root, and to start more processes than CPUs.
 const std::string mpirun = "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
                            "OMPI_MCA_rmaps_base_oversubscribe=1 mpirun ";
 const std::string program = FARCALL_LAUNCHED_PROGRAM " ";
@@ -61,7 +61,7 @@ TEST_F(mpirun_test, adds_targets_that_the_user_names) {
   EXPECT_EQ(c.count("4 nodes\n"), 1U) << c.text();
 }
 
-/// Why no target for ARM can be started; empty when `./run test` has built it.
+/// Returns why no target for ARM can be started; empty if `./run test` has built it.
 std::string why_not_emulated() {
   std::string why;
   if (!std::filesystem::exists(FARCALL_EMULATED_PROGRAM)) {
@@ -118,13 +118,13 @@ TEST_F(mpirun_test, starts_no_target_beside_one_process) {
   }
 }
 
-TEST_F(mpirun_test, starts_jobs_of_their_own_where_the_user_says_so) {
+TEST_F(mpirun_test, starts_separate_jobs_on_request) {
   command c("env FARCALL_PROCESS_MANAGER=none " + mpirun + "-n 2 " + program + "works");
   EXPECT_EQ(c.end(), 0) << c.text();
   EXPECT_EQ(c.count("2 nodes\n"), 2U) << c.text();
 }
 
-TEST_F(mpirun_test, starts_one_job_and_others_are_as_without) {
+TEST_F(mpirun_test, later_jobs_start_their_own_targets) {
   command c(mpirun + "-n 3 " + program + "twice");
   EXPECT_EQ(c.end(), 0) << c.text();
   EXPECT_THAT(c.text(), HasSubstr("first of 3\n"));
@@ -139,7 +139,7 @@ TEST_F(mpirun_test, does_not_start_programs_that_a_node_starts) {
 
 TEST_F(mpirun_test, tells_of_a_node_that_is_killed) {
   command c(mpirun + "--enable-recovery -n 3 " + program + "dies");
-  (void)c.end(); // it is mpirun's own, and differs by version
+  (void)c.end(); // mpirun's own status differs by version
   EXPECT_THAT(c.text(), HasSubstr("caught: node 1 ("));
   EXPECT_THAT(c.text(), HasSubstr("others go on"));
 }
@@ -147,7 +147,7 @@ TEST_F(mpirun_test, tells_of_a_node_that_is_killed) {
 TEST_F(mpirun_test, has_no_stopped_nodes_left) {
   command c("env FARCALL_PEER_TIMEOUT_MS=300 " + mpirun + "--enable-recovery -n 2 " + program +
             "stops");
-  (void)c.end(); // of all processes, and its status is mpirun's own
+  (void)c.end(); // all processes end, with mpirun's own status
   EXPECT_THAT(c.text(), HasSubstr("caught: node 1 ("));
   EXPECT_THAT(c.text(), HasSubstr("and was killed"));
 }
@@ -168,7 +168,7 @@ TEST_F(mpirun_test, tells_of_a_process_that_does_not_come) {
 
 TEST_F(mpirun_test, ends_when_the_host_leaves_before) {
   command c("env FARCALL_START_TIMEOUT_MS=500 " + mpirun + "-n 3 " + program + "misses-host");
-  (void)c.end(); // it is mpirun's own
+  (void)c.end(); // mpirun's own status
   EXPECT_THAT(c.text(), HasSubstr("has waited for the others in vain"));
   EXPECT_THAT(c.text(), HasSubstr("FARCALL_START_TIMEOUT_MS"));
 }
@@ -178,7 +178,7 @@ TEST_F(mpirun_test, ends_when_a_process_leaves_before) {
   EXPECT_NE(c.end(), 0);
 }
 
-TEST_F(mpirun_test, is_told_where_the_setting_is_wrong) {
+TEST_F(mpirun_test, reports_an_invalid_setting) {
   command c("env FARCALL_PROCESS_MANAGER=pmi3 " + mpirun + "-n 2 " + program + "works");
   EXPECT_NE(c.end(), 0);
   EXPECT_THAT(c.text(), HasSubstr("FARCALL_PROCESS_MANAGER"));
@@ -189,7 +189,7 @@ TEST_F(mpirun_test, starts_servers_that_are_no_targets_of_each_other) {
   command c(mpirun + "-n 2 " + program + "works --farcall-serve=127.0.0.1:0 --farcall-plain=yes");
   EXPECT_TRUE(c.says("farcall: serving at tcp://127.0.0.1:", 2));
   ::kill(c.pid(), SIGTERM);
-  (void)c.end(); // it is mpirun's own
+  (void)c.end(); // mpirun's own status
 }
 
 #ifdef FARCALL_COMMAND
@@ -226,7 +226,7 @@ TEST_F(mpirun_test, starts_jobs_of_commands_where_the_user_says_so) {
 #endif
 
 #ifdef FARCALL_AMUDP_PROGRAM
-// A letter of its own for each way to start others; C and S become other commands.
+// L, S and C start processes in different ways; C and S run other commands.
 TEST_F(mpirun_test, starts_no_further_processes_for_programs_of_amudp) {
   for (const char* letter : {"L", "S", "C"}) {
     command c("env AMUDP_SSH_SERVERS=localhost AMUDP_CSPAWN_CMD='echo started' " + mpirun +
@@ -262,7 +262,7 @@ TEST_F(mpirun_test, starts_programs_that_use_mpi_too) {
 }
 #endif
 
-TEST(process_manager, that_is_gone_is_told_of) {
+TEST(process_manager, that_is_gone_is_reported) {
   command c("env FARCALL_PROCESS_MANAGER=pmix PMIX_RANK=0 PMIX_NAMESPACE=nobody " + program +
             "works");
   EXPECT_NE(c.end(), 0);
@@ -271,8 +271,8 @@ TEST(process_manager, that_is_gone_is_told_of) {
 
 // ---- several machines ---------------------------------------------------------------------------
 
-/// Three machines, as far as programs can tell: namespaces for network, processes and names. They
-/// are connected by a bridge, on which mpirun starts its daemons.
+/// Three machines, as far as programs can tell: namespaces for network, processes and host names. A
+/// bridge connects them, over which mpirun starts its daemons.
 class machines {
  public:
   machines() {
@@ -285,11 +285,11 @@ class machines {
   machines& operator=(const machines&) = delete;
 
   [[nodiscard]] bool are_allowed() const noexcept { return is_allowed_; }
-  /// mpirun with two processes on each of them, at most.
+  /// Returns a command that runs mpirun with at most two processes on each machine.
   [[nodiscard]] std::string run(const std::string& more) const {
     return script("run") + " " + more;
   }
-  /// What happens to the second or third machine: "unplug 2", "plug 2", "crash 3".
+  /// Changes the second or third machine: "unplug 2", "plug 2", "crash 3".
   static void have(const std::string& what) { EXPECT_EQ(std::system(script(what).c_str()), 0); }
 
  private:
@@ -308,8 +308,8 @@ class machines_test : public mpirun_test {
     if (!between_.are_allowed()) GTEST_SKIP() << "no network namespace can be made here";
   }
   machines between_;
-  /// For mpirun: all use UCX, where it is there. Its hooks in memory functions crash in a
-  /// sanitizer's.
+  /// Options of mpirun: all processes use UCX, if it is built in. UCX's hooks in memory functions
+  /// crash together with a sanitizer's.
   const std::string modules_ = !has_ucx ? ""
                                : under_sanitizer
                                    ? "-x FARCALL_TRANSPORT_MODULES=ucx -x UCX_MEM_EVENTS=no "
@@ -320,7 +320,7 @@ TEST_F(machines_test, make_one_job_by_memory_and_by_encrypted_tcp) {
   command c(between_.run("-n 6 " + program + "works"));
   EXPECT_EQ(c.end(), 0) << c.text();
   EXPECT_EQ(c.count("6 nodes\n"), 1U) << c.text();
-  // Two of each machine.
+  // Two processes of each machine.
   for (const char* pair : {"0-1 ", "2-3 ", "3-2 ", "4-5 ", "5-4 "})
     EXPECT_THAT(c.text(), HasSubstr(std::string(pair) + "shm\n"));
   EXPECT_EQ(c.count(" shm\n"), 5U) << c.text();
@@ -358,13 +358,11 @@ TEST_F(machines_test, end_with_one_of_them) {
   command c(between_.run("--map-by node -n 3 " + program + "loses"));
   ASSERT_TRUE(c.says("all are there\n")) << c.text();
   machines::have("crash 2");
-  EXPECT_NE(c.end(), 0) << c.text(); // of mpirun, and of all processes
+  EXPECT_NE(c.end(), 0) << c.text(); // mpirun and all processes end
 }
 
-/// One child of the host and one of its own kind beside the launched processes: the last has no
-/// UCX.
-/// Processes of three machines, by UCX; and on the host's machine a child, one without UCX, and a
-/// device.
+/// Three launched processes on three machines, by UCX. The host also starts a child, a process
+/// without UCX, and a device.
 TEST_F(machines_test, make_mixed_jobs) {
   command c("env FARCALL_TARGETS='shm:1,exec:env FARCALL_TRANSPORT_MODULES=none " + program +
             "works,cuda-emulated:0' " +
@@ -381,7 +379,7 @@ TEST_F(machines_test, make_mixed_jobs) {
 
 #ifdef FARCALL_HAM_PROGRAM
 TEST_F(machines_test, run_programs_of_ham) {
-  // That test is of machines with one name.
+  // The excluded test expects machines with the same name.
   command c(between_.run("--map-by node -n 3 " + modules_ +
                          FARCALL_HAM_PROGRAM
                          " --gtest_filter=-nodes.know_themselves_and_each_other"));
@@ -398,7 +396,7 @@ TEST_F(machines_test, run_programs_of_am2) {
 }
 #endif
 
-/// The same, and where both have it, by UCX.
+/// Makes the same job; nodes that both have UCX use it.
 TEST_F(machines_test, make_one_job_by_memory_and_by_ucx) {
   if (!has_ucx) GTEST_SKIP() << "UCX's headers are not installed (libucx-dev)";
   command c(between_.run("-n 6 " + modules_ + program + "works"));
@@ -424,7 +422,7 @@ TEST_F(machines_test, use_no_ucx_where_one_of_them_has_none) {
                          "works"));
   EXPECT_EQ(c.end(), 0) << c.text();
   EXPECT_THAT(c.text(), HasSubstr("0-1 ucx\n"));
-  // The last one is on the first machine again.
+  // The last process is on the first machine again.
   EXPECT_THAT(c.text(), HasSubstr("1-2 tcp\n"));
   EXPECT_THAT(c.text(), HasSubstr("2-1 tcp\n"));
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Three machines on this one:
+# Emulates three machines on this one:
 #   machines.sh up | down | run MPIRUN-ARGUMENTS | agent HOST COMMAND | unplug N | plug N | crash N
-# Each has a network of its own, 10.203.78.1 to .3, and processes and names of its own.
+# Each has its own namespaces of network (10.203.78.1 to .3), processes and host name.
 set -eu
 prefix=farcall-machine
 network=10.203.78
@@ -9,7 +9,7 @@ machines="1 2 3"
 
 up() {
   down
-  # Containers may not have them.
+  # Containers may forbid namespaces.
   ip netns add "$prefix-1" 2>/dev/null || exit 77
   inside 1 ip link set lo up
   inside 1 ip link add bridge0 type bridge
@@ -37,7 +37,7 @@ inside() {
   ip netns exec "$where" "$@"
 }
 
-# What mpirun starts its daemons with, as it does with ssh.
+# Starts a daemon of mpirun, in place of ssh.
 agent() {
   n=${1##*.}
   shift
@@ -54,11 +54,11 @@ run() {
     --host "$hosts" "$@"
 }
 
-# The second or third machine's cable.
+# Unplugs or plugs the cable of the second or third machine.
 unplug() { inside 1 ip link set "to$1" down; }
 plug() { inside 1 ip link set "to$1" up; }
 
-# All of a machine's processes end at once. Most do so with the first of them.
+# Ends all processes of a machine at once; most of them end with the first.
 crash() { ip netns pids "$prefix-$1" | xargs kill -KILL 2>/dev/null || true; }
 
 verb=$1

@@ -1,4 +1,4 @@
-// An MPI program that also makes a job of farcall's: argument 1 says in which order.
+// An MPI program that also makes a farcall job: argument 1 selects the order.
 
 #include <farcall/farcall.hpp>
 #include <farcall/mpi.hpp>
@@ -26,7 +26,7 @@ bool works(fc::job& job) {
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): LeakSanitizer's name
 extern "C" int __lsan_is_turned_off();
-// Open MPI gives back less than it takes, in modules that are gone by then.
+// Open MPI leaks memory in modules that are unloaded before the check.
 extern "C" int __lsan_is_turned_off() { return 1; }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 

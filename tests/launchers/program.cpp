@@ -1,4 +1,4 @@
-// A program that mpirun and the like start: what it does is said by its first argument.
+// A program for launchers such as mpirun; its first argument selects a part.
 
 #include <farcall/farcall.hpp>
 
@@ -22,7 +22,7 @@ namespace {
   ((condition) ? void() : (std::printf("line %d: " #condition "\n", __LINE__), std::_Exit(98)))
 
 unsigned id() { return this_node().id(); }
-/// No string: g++ and clang name static functions that return one differently.
+/// Returns no std::string: g++ and clang mangle static functions that return one differently.
 std::vector<char> route_to(unsigned other) {
   const std::string by = node_at(other).description().transport;
   return {by.begin(), by.end()};
@@ -34,7 +34,7 @@ long long sum(remote_span<const int> v) {
 }
 void die() { std::raise(SIGKILL); }
 
-/// Its rank, whoever has started it.
+/// Returns the rank that the launcher has set.
 unsigned launched_rank() {
   for (const char* name : {"PMIX_RANK", "PMI_RANK"}) {
     if (const char* text = std::getenv(name)) return static_cast<unsigned>(std::atoi(text));
@@ -42,10 +42,10 @@ unsigned launched_rank() {
   return 0;
 }
 
-/// Nobody but its owner reaches it, and it runs no functions of processors.
+/// True for a device, which only its owner reaches, and which runs no host functions.
 bool is_device(const node& n) { return n.description().transport.starts_with("cuda"); }
 
-/// Every node calls every other, but for devices, and memory goes there and back. Prints "A-B
+/// Every node except devices calls every other, and memory is copied there and back. Prints "A-B
 /// transport".
 int works(int argc, char** argv) {
   job j{argc, argv};
@@ -85,7 +85,7 @@ int equals(int argc, char** argv) {
   return 0;
 }
 
-/// After the first target was lost.
+/// Checks the other targets after the first one was lost.
 int others_go_on(const job& j) {
   for (std::size_t i = 1; i < j.targets().size(); ++i)
     CHECK(sync(j.targets()[i], id) == i + 1);
@@ -93,7 +93,7 @@ int others_go_on(const job& j) {
   return 0;
 }
 
-/// The first target is killed; the others go on.
+/// Kills the first target; the others continue.
 int dies(int argc, char** argv) {
   job j{argc, argv};
   try {
@@ -115,7 +115,7 @@ int has_workers(int argc, char** argv) {
   return 0;
 }
 
-/// Calls the first target until it is lost, whatever happens to it; the others go on.
+/// Calls the first target until it is lost; the test ends it. The others continue.
 int loses(int argc, char** argv) {
   job j{argc, argv};
   for (const node& n : j.targets())
@@ -132,7 +132,7 @@ int loses(int argc, char** argv) {
   return others_go_on(j);
 }
 
-/// The first target stops, and is killed where the host can.
+/// Stops the first target, which the host kills if it can.
 int stops(int argc, char** argv) {
   job j{argc, argv};
   try {
@@ -143,7 +143,7 @@ int stops(int argc, char** argv) {
   return 0;
 }
 
-/// Process 1 does not come; argument 2 says what it does instead.
+/// Process 1 makes no job; argument 2 selects what it does instead.
 int misses(int argc, char** argv) {
   if (launched_rank() == 1) {
     if (std::string(argv[2]) == "waits") ::pause();
@@ -158,7 +158,7 @@ int misses(int argc, char** argv) {
   return 0;
 }
 
-/// Process 0 leaves in order, without a job.
+/// Process 0 exits with success, without a job.
 int misses_host(int argc, char** argv) {
   if (launched_rank() == 0) return 0;
   try {
@@ -170,7 +170,7 @@ int misses_host(int argc, char** argv) {
   return 0;
 }
 
-/// Only the first job is of all of them.
+/// Only the first job consists of all processes.
 int twice(int argc, char** argv) {
   {
     job first{argc, argv};
@@ -182,7 +182,7 @@ int twice(int argc, char** argv) {
   return 0;
 }
 
-/// A program that a node starts makes a job of its own, although it inherits what names the node.
+/// A program started by a node makes its own job, although it inherits the node's environment.
 int starts_another(int argc, char** argv) {
   job j{argc, argv};
   const auto start = [](const std::string& program) {
@@ -193,7 +193,7 @@ int starts_another(int argc, char** argv) {
   return 0;
 }
 
-/// The host's end is that of all.
+/// The test kills the host, which must end all processes.
 int host_ends(int argc, char** argv) {
   job j{argc, argv};
   std::printf("host %d\n", ::getpid());

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Four processes that read what the others have put, and a job of farcall's, started by a launcher of
-# this machine. Exit status 77, and why: the launcher is not installed, or cannot run here.
+# Starts four processes that exchange values, and a farcall job, with a launcher of this machine.
+# Exit status 77, with the reason, if the launcher is not installed or cannot run here.
 set -u
 
 if [[ $# -ne 3 ]]; then
@@ -22,7 +22,7 @@ need_hydra() {
   [[ -n $(type -P mpiexec.hydra) ]] || { echo "there is no mpiexec.hydra (apt-get install mpich)"; exit 77; }
 }
 
-# A command line that runs that many processes behind it.
+# Prints a command that runs that many processes of the program behind it.
 case $launcher in
 hydra)
   need_hydra
@@ -35,7 +35,7 @@ hydra-port)
 slurm)
   SLURM_CONF=$("$folder/slurm_cluster.sh" start "$cluster") || exit
   export SLURM_CONF
-  # Quiet: else it tells in the output that a job waits for the one before to be cleared up.
+  # Quiet: without it, the output says that a job waits until the one before is cleaned up.
   start=(srun --quiet --mpi=pmi2 -n 4)
   ;;
 slurm-pmix)
@@ -69,7 +69,7 @@ sort "$temporary/out" >"$temporary/sorted"
 for rank in 0 1 2 3; do echo "$rank of 4 by PMI 1.1: read 4"; done | cmp -s - "$temporary/sorted" ||
   fail "other lines than expected"
 
-# The status that one process asks for is that of the launcher; Slurm has its own.
+# The launcher returns the status that one process asks for; Slurm returns its own.
 run "$exchange" abort
 status=$?
 if [[ $launcher == slurm ]]; then

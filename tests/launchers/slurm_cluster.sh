@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A Slurm cluster of this machine alone, in a folder of its own: without systemd, without control
-# groups, beside any other Slurm. Needs root, for slurmd, and Debian's packages slurmctld, slurmd,
+# Runs a Slurm cluster of this machine alone, in its own folder: without systemd and control
+# groups, independent of any other Slurm. Needs root, for slurmd, and Debian's packages slurmctld, slurmd,
 # slurm-client, munge and slurm-wlm-basic-plugins.
 #
 #   slurm_cluster.sh start DIR   makes DIR, starts the daemons, waits until the node is idle, and
@@ -22,12 +22,12 @@ fi
 verb=$1
 dir=$(realpath -m -- "$2")
 configuration=$dir/slurm.conf
-# Debian's daemons are there, and not in everybody's PATH.
+# Debian's daemons are installed there, and missing in most users' PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
 is_alive() { [[ -r /proc/$1/stat && $(<"/proc/$1/stat") != *') Z '* ]]; }
 
-# 0: the command has succeeded, tried every 0.1 s for so many seconds.
+# Tries a command every 0.1 s, for that many seconds; returns 0 once it succeeds.
 within() {
   local -i until=$((SECONDS + $1))
   shift
@@ -37,14 +37,14 @@ within() {
   done
 }
 
-# The daemon of that name, if it runs: a pid file may be older than what has the number now.
+# Prints the pid of that daemon if it runs: a pid file may be old, and its number reused.
 daemon() {
   local pid
   pid=$(cat "$dir/$1.pid" 2>/dev/null) || return 0
   [[ $(cat "/proc/$pid/comm" 2>/dev/null) == "$1" ]] && echo "$pid"
 }
 
-# The processes between slurmd and those of a job, of this cluster alone.
+# Prints this cluster's processes between slurmd and its jobs.
 steps() {
   local pid
   for pid in $(pgrep -x slurmstepd); do
@@ -81,7 +81,7 @@ stop() {
     mapfile -t all < <(descendants "$pid")
     kill -KILL "$pid" "${all[@]}" 2>/dev/null
   done
-  # munged last: the others speak through it.
+  # End munged last: the other daemons authenticate through it.
   for name in slurmd slurmctld munged; do
     pid=$(daemon $name)
     [[ -n $pid ]] || continue
@@ -91,7 +91,7 @@ stop() {
   rm -rf -- "$dir"
 }
 
-# The reason, with the end of what the daemons have to say about it, and nothing left behind.
+# Prints the reason and the end of the daemons' logs, removes everything, and exits.
 give_up() {
   local log
   echo "slurm_cluster.sh: $1" >&2
@@ -119,7 +119,7 @@ start() {
   done
   [[ $(id -u) == 0 ]] || give_up "slurmd needs root"
   [[ ! -e $dir ]] || { echo "slurm_cluster.sh: $dir exists" >&2; exit 2; }
-  # 107 bytes are what the address of a Unix socket holds.
+  # The address of a Unix socket holds 107 bytes.
   ((${#dir} < 80)) || { echo "slurm_cluster.sh: $dir is too long a name for sockets in it" >&2; exit 2; }
   (umask 022 && mkdir -p -- "$dir"/{state,spool} && touch "$dir/ours") || exit 2
   name=$(uname -n)
@@ -158,8 +158,8 @@ NodeName=$name NodeAddr=127.0.0.1 CPUs=64 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 SLURM
 
-  # Their lines go to the logs; where they cannot open those, and before, to start.log.
-  # munged must not refuse a folder below one that others may write to.
+  # Daemons write to their logs; before they have opened them, or if they cannot, to start.log.
+  # --force: munged otherwise refuses a folder below one that others may write to.
   munged --force --socket="$dir/munge.socket" --key-file="$dir/munge.key" --num-threads=2 \
     --log-file="$dir/munged.log" --pid-file="$dir/munged.pid" --seed-file="$dir/munge.seed" \
     >>"$dir/start.log" 2>&1 </dev/null || give_up "munged does not start"

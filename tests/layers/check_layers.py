@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the shape of the tree: who includes whom, READMEs, file lengths, build lists.
+"""Checks the shape of the tree: includes, READMEs, file lengths, build lists, settings, schemes.
 
-The layer order is read from the table in docs/architecture.md, so that the document and the
-check cannot differ. Run as: check_layers.py [project root].
+Reads the order of layers from the table in docs/architecture.md, so that the page and the check agree.
+Run as: check_layers.py [project root].
 """
 
 import pathlib
@@ -14,12 +14,18 @@ CODE = {".hpp", ".cpp", ".h", ".c", ".cu", ".cuh"}
 CODE_FOLDERS = ("farcall", "compat", "tools", "examples", "tests", "bench", "fuzz")
 LONGEST_FILE = 700
 LONGEST_README = 12
-# The core knows nothing of devices: it asks transports, memory domains and call policies.
+# Layers without code for devices: they ask transports, memory domains and call policies.
 CORE = ("base", "memory", "job", "am", "call")
 NOT_IN_THE_CORE = re.compile(r"(?<![a-z])(device|gpu|cuda)", re.IGNORECASE)
 
-# Headers beside the layers' folders that are a layer's own: what programs in C include.
+# Headers outside of the layers' folders that belong to a layer: C programs include them.
 OWN_HEADERS = {"farcall/farcall.h": "c"}
+
+SETTINGS = "farcall/base/settings_table.hpp"
+SETTING_NAME = re.compile(r'\.name = "([\w-]+)"')
+# Code that may name a transport's scheme: transports, their table, and the settings' defaults.
+KNOWS_SCHEMES = ("farcall/transport/", "farcall/gpu/transport/", "farcall/transports.cpp", SETTINGS)
+SCHEME = re.compile(r'"(?:self|shm|tcp|ucx|mpi|cuda|emulated)(?:://?)?"')
 
 TABLE_ROW = re.compile(r"^\|[^|]*\|\s*`farcall/(\w+)/`\s*\|[^|]+\|\s*$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -34,7 +40,7 @@ def code_files(root, folder):
 
 
 def read_layers(root):
-    """The layer names in table order; a layer may include itself and those before it."""
+    """Returns the layers in the table's order. A layer may include itself and the layers before it."""
     table = root / TABLE
     if not table.is_file():
         raise SystemExit(f"{TABLE}: missing; the layer order is read from its table "
@@ -49,7 +55,7 @@ def read_layers(root):
 
 
 def includes_of(path, root):
-    """(line number, path from the project root) of every include of one of our own files."""
+    """Yields (line number, path from the project root) of each include of a file of this project."""
     for number, line in enumerate(lines_of(path), 1):
         match = INCLUDE.match(line)
         if not match:
@@ -102,9 +108,9 @@ def check_lengths(root):
 
 
 def check_build_lists(root, layers):
-    """A file that no CMakeLists.txt names is neither built, nor tested, nor installed.
+    """Finds files that no CMakeLists.txt names, and that are therefore not built, tested or installed.
 
-    What only tests include, x_test_support.hpp, needs no line there.
+    Headers of tests, x_test_support.hpp, need no line there.
     """
     for layer in layers:
         folder = root / "farcall" / layer
@@ -130,6 +136,37 @@ def check_words(root):
                            "to farcall/gpu/; say it in general terms")
 
 
+def library_sources(root):
+    """Yields the path from the root and the text of each source of the library, without tests."""
+    for path in code_files(root, "farcall"):
+        if not path.stem.endswith(("_test", "_test_support")):
+            yield path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+
+
+def check_settings(root):
+    """Finds rows of the settings table that no code reads."""
+    table = root / SETTINGS
+    if not table.is_file():
+        return
+    unread = dict.fromkeys(SETTING_NAME.findall(table.read_text(encoding="utf-8")))
+    for name, text in library_sources(root):
+        if name != SETTINGS:
+            unread = [setting for setting in unread if f'"{setting}"' not in text]
+    for setting in unread:
+        yield f"{SETTINGS}: no code reads the setting \"{setting}\""
+
+
+def check_schemes(root):
+    """Finds code outside of transports that names a scheme. Such code must ask the table of transports."""
+    for name, text in library_sources(root):
+        if name.startswith(KNOWS_SCHEMES):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            scheme = SCHEME.search(line.split("//")[0])
+            if scheme:
+                yield f"{name}:{number}: {scheme[0]} is for transports alone; ask the table of transports"
+
+
 def check(root):
     root = root.resolve()
     layers = read_layers(root)
@@ -139,6 +176,8 @@ def check(root):
         *check_lengths(root),
         *check_build_lists(root, layers),
         *check_words(root),
+        *check_settings(root),
+        *check_schemes(root),
     ]
 
 

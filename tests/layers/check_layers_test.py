@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that check_layers.py finds what it is there for: each test breaks one rule."""
+"""Tests check_layers.py: each test breaks one rule, which must be found."""
 
 import pathlib
 import tempfile
@@ -56,7 +56,7 @@ class CheckLayers(unittest.TestCase):
         self.write("farcall/memory/a.cpp", "#include <farcall/farcall.hpp>\n")
         self.expect_one_problem("farcall/memory/a.cpp:1", "farcall/farcall.hpp")
 
-    def test_the_header_for_c_is_open_to_its_layer_only(self):
+    def test_the_c_header_is_open_to_its_layer_only(self):
         self.write("docs/architecture.md", TABLE + "| 2 | `farcall/c/` | C. |\n")
         self.write("farcall/c/README.md", "Purpose.\n")
         self.write("farcall/c/CMakeLists.txt", "farcall_layer(SOURCES a.cpp)")
@@ -103,13 +103,23 @@ class CheckLayers(unittest.TestCase):
         self.write("farcall/base/forgotten_test.cpp", "")
         self.expect_one_problem("farcall/base/forgotten_test.cpp", "not named")
 
-    def test_what_only_tests_include_needs_no_line_in_the_build(self):
+    def test_headers_of_tests_need_no_line_in_the_build(self):
         self.write("farcall/base/a_test_support.hpp", "#include <tests/support/a.hpp>\n")
         self.assertEqual(self.problems(), [])
 
     def test_a_word_of_devices_in_the_core_is_found(self):
         self.write("farcall/memory/a.hpp", "#pragma once\n// As on a GPU.\n")
         self.expect_one_problem("farcall/memory/a.hpp:2", "GPU", "farcall/gpu/")
+
+    def test_setting_that_no_code_reads_is_found(self):
+        self.write("farcall/base/settings_table.hpp", '{.name = "read"}, {.name = "unread"}\n')
+        self.write("farcall/base/CMakeLists.txt", "farcall_layer(HEADERS settings_table.hpp SOURCES a.cpp)")
+        self.write("farcall/base/a.cpp", 'row("read");\n')
+        self.expect_one_problem("settings_table.hpp", '"unread"')
+
+    def test_scheme_outside_of_transports_is_found(self):
+        self.write("farcall/base/a.cpp", 'if (scheme == "tcp") {}  // "shm" in a comment\n')
+        self.expect_one_problem("farcall/base/a.cpp:1", '"tcp"')
 
     def test_a_missing_table_is_an_error(self):
         self.write("docs/architecture.md", "No table here.\n")

@@ -1,5 +1,5 @@
-// Jobs, and what belongs to them, end in any order, with calls outstanding: each combination in a
-// process of its own.
+// Jobs, and objects that belong to them, end in any order, with calls outstanding. Each combination
+// runs in its own process.
 
 #include <farcall/farcall.hpp>
 #include <tests/child.hpp>
@@ -22,8 +22,8 @@
 namespace farcall::test {
 namespace {
 
-/// Where an object lives: it was there before main(); it is static in a function, made on first
-/// use; it is the thread's that makes it; or it is never destroyed.
+/// Storage of an object: a static variable that exists before main(), a function's static variable
+/// that first use creates, a thread-local variable, or the heap, where it is never destroyed.
 enum class place { early, late, of_thread, leaked };
 
 template <class T>
@@ -51,7 +51,7 @@ int slowly(int v) {
   return v;
 }
 
-/// What every call of a destructor ends with that got a wrong result.
+/// Exit status of a process in which a destructor's call returned a wrong result.
 constexpr int wrong_result = 7;
 
 future<int> coroutine(node where) {
@@ -60,7 +60,8 @@ future<int> coroutine(node where) {
   co_return first + static_cast<int>(local.size());
 }
 
-/// One of each, and calls in its destructor, as long as the job is there.
+/// An object of each kind that belongs to a job. The destructor makes calls if the job still
+/// exists.
 struct belongings {
   explicit belongings(const job& whole)
       : where(whole.targets()[0]), memory(where.allocate<int>(10)),
@@ -106,7 +107,7 @@ enum class way_out {
 job_options options() {
   job_options o;
   o.targets = "shm";
-  // A handler that exits leaves its caller without a reply.
+  // Short, since a handler that exits leaves its caller without a reply.
   o.stop_timeout = std::chrono::milliseconds(30);
   return o;
 }
@@ -118,7 +119,7 @@ struct combination {
 };
 
 void make(const combination& c) {
-  // The order in which the places come into being is that in which they go, reversed.
+  // Objects are destroyed in the reverse order of their first use here.
   if (c.belongings_first) (void)object_at<belongings>(c.of_belongings);
   auto& whole = object_at<job>(c.of_job);
   whole.emplace(options());
@@ -131,7 +132,7 @@ int exit_on_host(int v) {
   return v;
 }
 
-/// The host's: a call of its main thread has reached the target.
+/// Used on the host: true once a call of the main thread has reached the target.
 std::atomic<bool> is_served{false};
 void note_served() { is_served.store(true); }
 int slowly_and_noted(int v) {
@@ -145,8 +146,7 @@ int slowly_and_noted(int v) {
     ::pause();
 }
 
-/// Waits for a call, and for more if it ends, until one fails: the process ends meanwhile, on this
-/// thread or on another.
+/// Makes calls until one fails. The process exits meanwhile, on this thread or on another one.
 [[noreturn]] void wait_in(const node& where, int (*f)(int)) {
   try {
     for (;;)
@@ -156,12 +156,12 @@ int slowly_and_noted(int v) {
   wait_for_ever();
 }
 
-/// Ends by itself with status 0, or not as it should.
+/// Exits with status 0 if the test passes.
 int run(const combination& c, way_out end) {
   if (end == way_out::at_thread_end) {
     std::thread([&] {
       make(c);
-      // Of another thread, too.
+      // Another thread has its own thread-local variable, which is empty.
       std::thread([&] { (void)object_at<belongings>(place::of_thread); }).join();
     }).join();
     std::exit(0);
@@ -170,7 +170,7 @@ int run(const combination& c, way_out end) {
   const node where = object_at<job>(c.of_job)->targets()[0];
   switch (end) {
   case way_out::by_thread:
-    // While main() waits, not while it makes the call: nothing may use a job that is destroyed.
+    // Exit while main() waits for the reply: a thread must not begin a call on a destroyed job.
     std::thread([] {
       while (!is_served.load())
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -198,8 +198,8 @@ TEST_P(lifetimes, end_in_any_order) {
   for (const bool belongings_first : {false, true}) {
     for (const way_out end : {way_out::by_return, way_out::by_thread, way_out::by_handler_of_waiter,
                               way_out::by_handler_of_service, way_out::at_thread_end}) {
-      // ThreadSanitizer does not see the order between main() and a handler that its call reaches
-      // by way of another process, and takes the handler's exit() for a race.
+      // main() reaches this handler through another process. ThreadSanitizer does not see that
+      // order, and takes the handler's exit() for a race.
       if (under_thread_sanitizer &&
           (end == way_out::by_handler_of_waiter || end == way_out::by_handler_of_service)) {
         continue;
@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(all, lifetimes,
 
 constexpr int status_of_exit = 3;
 
-/// Uses a job in one way. Threads call it until it throws.
+/// A function that uses a job in one way. Threads call the function until it throws.
 using use = void (*)(const node& where, const buffer<int>& memory);
 
 void make_async_calls(const node& where, const buffer<int>& /*memory*/) {

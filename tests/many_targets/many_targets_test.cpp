@@ -1,5 +1,5 @@
 #include <farcall/farcall.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ constexpr std::size_t target_count = 300;
 
 pid_t pid_of(const node& n) { return static_cast<pid_t>(n.description().pid); }
 
-/// Memory that the process alone has, or its part of what it shares, in KiB.
+/// Returns the process's proportional set size (PSS), in KiB.
 std::uint64_t own_kib(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/smaps_rollup");
   for (std::string word; file >> word;) {
@@ -60,7 +60,7 @@ TEST_F(targets, call_each_other) {
         async(n, fn<&ask_number_of>, static_cast<node_id>(n.id() % target_count + 1)));
   for (std::size_t i = 0; i < target_count; ++i)
     ASSERT_EQ(numbers[i].get(), (i + 1) % target_count + 1);
-  // One of them gets to know many.
+  // One target opens lanes to many others.
   const auto ask_many = [](node_id last) {
     node_id sum = 0;
     for (node_id other = 2; other <= last; ++other)
@@ -80,14 +80,14 @@ TEST_F(targets, have_a_lane_each_to_the_host) {
 }
 
 TEST_F(targets, take_little_memory_each) {
-  constexpr std::uint64_t most_kib = 8 << 10;
+  constexpr std::uint64_t max_kib = 8 << 10;
   std::uint64_t sum = 0;
   for (const node& n : job_.targets()) {
     ASSERT_EQ(sync(n, fn<&own_number>), n.id());
     sum += own_kib(pid_of(n));
   }
   EXPECT_GT(sum, 0U);
-  EXPECT_LT(sum / target_count, most_kib);
+  EXPECT_LT(sum / target_count, max_kib);
 }
 
 TEST_F(targets, may_die_without_harm_to_others) {
@@ -130,7 +130,7 @@ TEST(targets_of_a_job, may_come_and_go_until_numbers_run_out) {
   }
   EXPECT_THAT(why, AllOf(HasSubstr("no number left"), HasSubstr("1024")));
   EXPECT_EQ(j.size(), 1024U);
-  // What is gone costs nothing but its memory.
+  // A removed target costs only memory.
   EXPECT_LE(open_descriptors(), descriptors);
   EXPECT_EQ(sync(j.targets().front(), fn<&own_number>), 1U);
 }

@@ -1,4 +1,4 @@
-// The biased lock, with its own code, in every order of what its owner and others do.
+// Checks the library's biased lock in every order of the operations of its owner and other threads.
 
 #include <farcall/base/fork.hpp>
 #include <farcall/memory/biased_lock.hpp>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-// No process forks here.
+// The library's count of forks, which stays 0 here.
 std::atomic<std::uint32_t> farcall::detail::forks{0};
 
 namespace farcall::check {
@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::UnorderedElementsAre;
 
-/// A lock, and memory that is touched only by who holds it: another use of it is a data race.
+/// A lock, and memory that only its holder accesses: any other access is reported as a data race.
 struct guarded {
   biased_lock guard;
   std::uint32_t value = 0;
@@ -63,7 +63,7 @@ scenario owner_and_other(unsigned owners, unsigned others) {
   };
 }
 
-/// The owner takes it only where that costs least.
+/// The owner takes the lock only by as_owner, which gives up rather than wait.
 scenario owner_only(unsigned owners, unsigned others) {
   return [=](execution& run) {
     guarded g;
@@ -79,7 +79,7 @@ scenario owner_only(unsigned owners, unsigned others) {
   };
 }
 
-/// The same while the other thread's next turn makes that one the owner.
+/// Like owner_only(), while the other thread's next lock() makes it the owner.
 scenario rebiasing_beside_owner_only() {
   return [](execution& run) {
     guarded g;
@@ -92,7 +92,7 @@ scenario rebiasing_beside_owner_only() {
   };
 }
 
-/// Nobody owns it before.
+/// Two threads take a lock that has no owner yet.
 scenario adoption() {
   return [](execution& run) {
     guarded g;
@@ -102,7 +102,7 @@ scenario adoption() {
   };
 }
 
-/// The other thread does not wait for its turn.
+/// The other thread uses try_lock().
 scenario trying(unsigned owners, unsigned tries) {
   return [=](execution& run) {
     guarded g;
@@ -114,7 +114,7 @@ scenario trying(unsigned owners, unsigned tries) {
   };
 }
 
-/// A thread that knows of the last holder waits until it has left, and then needs no lock.
+/// A thread that knows the last holder waits for it by settle(), and then needs no lock.
 scenario settling() {
   return [](execution& run) {
     guarded g;
@@ -136,7 +136,7 @@ scenario settling() {
   };
 }
 
-/// The same with one who may not have got the lock: only the wait has to end.
+/// settle() must return even if the other thread only tried to take the lock.
 scenario settling_after_a_try() {
   return [](execution& run) {
     guarded g;
@@ -150,7 +150,7 @@ scenario settling_after_a_try() {
   };
 }
 
-/// Who owns it, where threads use it one after the other.
+/// Checks which thread owns a lock that threads use one after the other.
 scenario one_after_the_other() {
   return [](execution& run) {
     guarded g;
@@ -174,7 +174,7 @@ scenario one_after_the_other() {
   };
 }
 
-/// The owner gives it up, and the other thread may become its owner.
+/// The owner disowns the lock, and the other thread may become its owner.
 scenario disowning() {
   return [](execution& run) {
     guarded g;
@@ -189,7 +189,7 @@ scenario disowning() {
   };
 }
 
-/// The other thread's next turn makes it the owner, whatever the former one is at.
+/// The other thread's next lock() makes it the owner, while the former owner uses the lock.
 scenario rebiasing(bool tries) {
   return [tries](execution& run) {
     guarded g;
@@ -208,7 +208,7 @@ scenario rebiasing(bool tries) {
   };
 }
 
-/// Threads 2 and 3 have taken the lock of thread 1 by turns, so often that thread 3's next turn
+/// Has threads 2 and 3 take the lock of thread 1 alternately, so often that thread 3's next lock()
 /// makes it shared.
 void nearly_share(execution& run, guarded& g) {
   run.as(1, [&] { g.add(); });
@@ -219,7 +219,7 @@ void nearly_share(execution& run, guarded& g) {
   run.as(2, [&] { g.add(); });
 }
 
-/// The lock becomes shared, whatever its former owner and another are at.
+/// The lock becomes shared while its former owner and another thread use it.
 scenario sharing(unsigned owners, unsigned others, bool tries) {
   return [=](execution& run) {
     guarded g;
@@ -239,7 +239,7 @@ scenario sharing(unsigned owners, unsigned others, bool tries) {
   };
 }
 
-/// The former owner tries while it becomes shared.
+/// The former owner uses try_lock() while the lock becomes shared.
 scenario sharing_while_the_owner_tries() {
   return [](execution& run) {
     guarded g;
@@ -252,7 +252,7 @@ scenario sharing_while_the_owner_tries() {
   };
 }
 
-/// Once it is shared nobody owns it, and nobody pays for a barrier.
+/// A shared lock has no owner, and needs no barriers.
 scenario shared() {
   return [](execution& run) {
     guarded g;
@@ -300,37 +300,37 @@ const std::vector<named_scenario>& scenarios() {
   return all;
 }
 
-TEST(biased_lock_model, one_thread_at_a_time_sees_what_those_before_have_done) {
+TEST(biased_lock_model, holders_are_alone_and_see_earlier_changes) {
   for (const auto& [name, run] : scenarios()) {
     const outcome o = explore(run, {}, {.preemptions = 5});
     EXPECT_TRUE(o.is_complete) << name << ": " << o.wrong;
   }
 }
 
-// What is not noticed, and why it need not be. Whatever else appears here is not needed, or not
-// tested.
-TEST(biased_lock_model, nothing_else_of_it_can_be_left_out) {
+// The expected survivors, with the reason why each mutant is harmless. Another survivor would be an
+// operation that the lock does not need, or that no scenario tests.
+TEST(biased_lock_model, only_harmless_mutants_survive) {
   std::vector<scenario> all;
   for (const auto& [name, run] : scenarios())
     all.push_back(run);
   EXPECT_THAT(
       survivors(all, {.preemptions = 3}),
       UnorderedElementsAre(
-          // What the holder of the lock reads, nobody changes meanwhile.
+          // Loads by the lock's holder: other threads do not change these words meanwhile.
           "consider_owner: load relaxed 1, repeated", "disown: load relaxed, repeated",
           "stop_wanting: load relaxed 2, repeated", "unlock: load relaxed, repeated",
-          // A former owner may learn late that it is one: its slot says that the lock is wanted.
+          // A former owner may notice late that it is one: its slot says that the lock is wanted.
           "is_owned_by_this_thread: load relaxed, repeated",
           "lock_as_owner: load relaxed 1, repeated", "lock_as_owner: load relaxed 2, repeated",
-          // Read by others with the lock held, or with nothing depending on it.
+          // Other threads read these words with the lock held, or only as a hint.
           "consider_owner: store relaxed 1, delayed", "consider_owner: store relaxed 2, delayed",
           "consider_owner: store relaxed 3, delayed", "disown: store relaxed, delayed",
           "go_shared: store relaxed, delayed",
-          // Nothing was done that others have to see.
+          // The failed try has written nothing that other threads must see.
           "try_lock_slow: update release, weakened",
-          // No process forks here.
+          // These scenarios do not fork.
           "fork_generation: load relaxed, omitted", "lock_slow: load relaxed, omitted",
-          // The lock is free a moment later.
+          // The lock only becomes free later.
           "lock_as_owner: store release, delayed", "unlock: store release, delayed",
           "~as_owner: store release, delayed"));
 }

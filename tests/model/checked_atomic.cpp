@@ -49,7 +49,7 @@ long system_call(std::source_location where, long number, ...) noexcept {
   }
 #ifdef SYS_futex_waitv
   if (number == SYS_futex_waitv) {
-    // As before Linux 5.16.
+    // The call is missing, like before Linux 5.16.
     errno = ENOSYS;
     status = -1;
   }

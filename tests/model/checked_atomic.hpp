@@ -10,8 +10,8 @@
 #include <source_location>
 #include <type_traits>
 
-/// Stand-ins for what the library uses of <atomic> and <mutex>, which tell the explorer of every
-/// operation, and where it is.
+/// Replacements for the parts of <atomic> and <mutex> that the library uses. They report each
+/// operation and its place in the code to the explorer.
 namespace farcall::check {
 
 template <class T>
@@ -28,7 +28,7 @@ template <class T>
   return value;
 }
 
-/// The operations of an atomic whose value lies somewhere. Const as std::atomic_ref's are.
+/// The operations of an atomic whose value is elsewhere. Const, like those in std::atomic_ref.
 template <class T>
 class operations {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
@@ -170,7 +170,7 @@ class atomic {
     return all(&value_).compare_exchange_strong(expected, value, order, order, where);
   }
 
-  // Without a place in the code, and with the strongest order.
+  // Operators report no place in the code; their order is seq_cst.
   // NOLINTNEXTLINE(google-explicit-constructor): as std::atomic
   operator T() const noexcept {
     return all(&value_).load(std::memory_order_seq_cst, here::current());
@@ -206,16 +206,16 @@ inline void thread_fence(std::memory_order order,
   if (is_exploring()) fence({where, operation::fence, order});
 }
 
-/// Says something to compilers only.
+/// Has no effect: a signal fence only restrains the compiler.
 inline void signal_fence(std::memory_order /*order*/) noexcept {}
 
 inline void pause_here(std::source_location where = std::source_location::current()) noexcept {
   if (is_exploring()) pause({where, operation::pause, std::memory_order_relaxed});
 }
 
-/// The system calls of farcall/memory/doorbell.cpp.
+/// Replaces syscall() in farcall/memory/doorbell.cpp.
 long system_call(std::source_location where, long number, ...) noexcept;
-/// How often a thread of the scenarios has made all others of its process pass a barrier.
+/// Returns how often scenarios' threads have called membarrier() for their own process.
 [[nodiscard]] unsigned private_barriers_passed() noexcept;
 
 } // namespace farcall::check

@@ -12,10 +12,10 @@
 
 namespace farcall::check {
 
-inline constexpr std::uint32_t ring_bytes = smallest_ring;
+inline constexpr std::uint32_t ring_bytes = min_ring;
 
-/// A ring of the library that has been in use up to `start`: what is in it besides the terminator
-/// is what old records have left there.
+/// A ring of the library that has been used up to position `start`: apart from the terminator, it
+/// contains bytes of old records.
 class checked_ring {
  public:
   explicit checked_ring(std::uint64_t start = 0) : consumed_(start) {
@@ -44,7 +44,7 @@ class checked_ring {
 
   enum class way : bool { peek, each };
 
-  /// Takes a record if there is one, which has to be number `n`.
+  /// Takes a record if there is one, and requires it to be number `n`.
   bool receive(execution& run, std::uint32_t bytes, std::uint32_t n, way how = way::peek) {
     const auto check = [&](const std::byte* record, std::uint32_t length) {
       run.require(length == bytes, "a record of another length");
@@ -57,7 +57,7 @@ class checked_ring {
     if (how == way::each) {
       if (receive_each(in, record_kind::request, 1, check) == 1) return true;
       if (!peek(in)) return false;
-      // Behind a pad, or come since.
+      // The record is behind a pad, or has arrived since.
       run.require(receive_each(in, record_kind::request, 1, check) == 1, "not what peek() sees");
       return true;
     }

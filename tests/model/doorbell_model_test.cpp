@@ -1,5 +1,4 @@
-// Sleeping on a doorbell, and what a sender does for it, with the library's own code, in every
-// order.
+// Checks the library's doorbells in every order of the operations of sleepers and senders.
 
 #include <farcall/memory/doorbell.hpp>
 #include <tests/model/checked_ring.hpp>
@@ -41,7 +40,7 @@ void receive_all(execution& run, checked_ring& ring, std::uint32_t n, doorbell& 
   }
 }
 
-/// Sender and sleeper, `n` records.
+/// A sender of `n` records, and a receiver that sleeps while there are none.
 scenario sleeper(std::uint32_t n) {
   return [=](execution& run) {
     checked_ring ring;
@@ -53,7 +52,7 @@ scenario sleeper(std::uint32_t n) {
   };
 }
 
-/// Two threads sleep on one doorbell, each for the records of a ring of its own.
+/// Two threads sleep on one doorbell, each for records of its own ring.
 scenario two_sleepers(void (*notify)(void*) noexcept = nullptr) {
   return [notify](execution& run) {
     checked_ring first;
@@ -73,7 +72,8 @@ scenario two_sleepers(void (*notify)(void*) noexcept = nullptr) {
   };
 }
 
-/// What the sleeper waits for comes by no ring, and is followed by notify_if_armed(doorbell&).
+/// A sleeper waits for an event outside rings, after which the other thread calls
+/// notify_if_armed(doorbell&).
 scenario local_event() {
   return [](execution& run) {
     std::atomic<std::uint32_t> event{0};
@@ -102,8 +102,8 @@ struct block {
 };
 static_assert(offsetof(block, of_block) == block_doorbell_at);
 
-/// One thread sleeps for two rings, each with a doorbell of its own, where the kernel knows no
-/// futex_waitv. With `alone`, another one sleeps on the second doorbell too.
+/// One thread sleeps for two rings with a doorbell each, on a kernel without futex_waitv. Unless
+/// `alone`, another thread sleeps on the second doorbell, too.
 scenario sleeper_on_several(bool alone) {
   return [alone](execution& run) {
     alignas(block_bytes) static std::byte memory[sizeof(block)];
@@ -139,14 +139,14 @@ scenario sleeper_on_several(bool alone) {
   };
 }
 
-TEST(doorbell_model, no_wake_up_is_lost_where_the_kernel_cannot_wait_for_several) {
+TEST(doorbell_model, sleepers_without_futex_waitv_are_woken) {
   const outcome o = explore(sleeper_on_several(true), {}, {.preemptions = 4});
   EXPECT_TRUE(o.is_complete) << o.wrong;
   const outcome two = explore(sleeper_on_several(false), {}, {.preemptions = 3});
   EXPECT_TRUE(two.is_complete) << two.wrong;
 }
 
-TEST(doorbell_model, no_wake_up_is_lost) {
+TEST(doorbell_model, every_sleeper_is_woken) {
   for (const std::uint32_t n : {1U, 2U}) {
     const outcome o = explore(sleeper(n));
     EXPECT_TRUE(o.is_complete) << n << ": " << o.wrong;
@@ -157,12 +157,12 @@ TEST(doorbell_model, no_wake_up_is_lost) {
   EXPECT_TRUE(o.is_complete) << o.wrong;
 }
 
-TEST(doorbell_model, no_wake_up_of_two_that_sleep_on_one_doorbell_is_lost) {
+TEST(doorbell_model, two_sleepers_on_one_doorbell_are_woken) {
   const outcome o = explore(two_sleepers(), {}, {.preemptions = 4});
   EXPECT_TRUE(o.is_complete) << o.wrong;
 }
 
-/// A notification as it would be if the word were a mere flag.
+/// A wrong notification, which clears the flag in the word and does not count.
 void notify_by_flag_alone(void* context) noexcept {
   doorbell& wakes = *static_cast<doorbell*>(context);
   wakes.word.fetch_and(~armed_flag, std::memory_order_release);
@@ -174,24 +174,24 @@ TEST(doorbell_model, a_flag_alone_is_not_enough_for_two_sleepers) {
   EXPECT_THAT(explore(two_sleepers(&notify_by_flag_alone)).wrong, HasSubstr("no thread can go on"));
 }
 
-// What is not noticed, and why it need not be. Whatever else appears here is not needed, or not
-// tested.
-TEST(doorbell_model, nothing_else_of_it_can_be_left_out) {
-  // What is made when it is first used is made now: that is no part of the protocol.
+// The expected survivors, with the reason why each mutant is harmless. Another survivor would be an
+// operation that is not needed, or that no scenario tests.
+TEST(doorbell_model, only_harmless_mutants_survive) {
+  // Run once so that static objects exist: their initialisation is no part of the protocol.
   ASSERT_TRUE(explore(sleeper(1)).is_complete);
   EXPECT_THAT(
       survivors({sleeper(1), sleeper(2), two_sleepers(), local_event(), sleeper_on_several(true)},
                 {.preemptions = 3}),
       ElementsAre(
-          // The barrier is a fence too. Where the kernel has none, sleepers poll.
+          // The barrier is a fence, too. If the kernel has no barrier, sleepers poll.
           "arm: fence seq_cst, weakened",
-          // Clears a line for records that are not sent here: ring_model notices.
+          // Clears a line for records that are not sent here: ring_model tests it.
           "commit: store relaxed 2, delayed", "commit: store relaxed 2, omitted",
-          // Nobody here sleeps for doorbells of no block besides.
+          // The sleepers here have no doorbells outside the block.
           "notify: load relaxed 2, omitted",
-          // Only a guess, which the update checks.
+          // A guess, which the update checks.
           "wake_all_on: load relaxed, omitted",
-          // The sleeper looks at what it waits for, not at the word.
+          // The sleeper reads the ring or event that it waits for, not the word.
           "wake_all_on: update release, weakened"));
 }
 

@@ -13,8 +13,8 @@ namespace farcall::check {
 namespace {
 
 constexpr std::size_t stack_bytes = std::size_t{64} * 1024;
-/// Operations of one execution; more are a loop that does not end.
-constexpr std::size_t most_steps = 2000;
+/// Most operations of one execution; an execution with more is taken for an endless loop.
+constexpr std::size_t max_steps = 2000;
 
 struct delayed_store {
   int at = nowhere;
@@ -23,17 +23,18 @@ struct delayed_store {
 };
 
 struct fiber {
-  ucontext_t context{}; ///< to start it
+  ucontext_t context{}; ///< used to start the fiber
   std::jmp_buf stopped{};
   std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(stack_bytes);
   std::function<void()> run;
   bool is_finished = false;
   bool is_woken = false;
   step next;
-  int polled = nowhere;                             ///< the location that it has loaded last
-  std::array<std::uint16_t, most_locations> used{}; ///< what it has loaded or stored, by location
+  int polled = nowhere; ///< the location that it has loaded last
+  /// By location: index of the value that it has loaded or stored last.
+  std::array<std::uint16_t, max_locations> used{};
   knowledge now;
-  knowledge unacquired; ///< of relaxed loads, until an acquire fence
+  knowledge unacquired; ///< from relaxed loads; becomes known at an acquire fence
   knowledge released;   ///< at the last release fence
   delayed_store delayed;
 };
@@ -42,11 +43,11 @@ struct fiber {
 struct choice {
   bool is_schedule = false;
   unsigned chosen = 0;
-  unsigned alternatives = 0;              ///< of a load
-  unsigned enabled = 0;                   ///< of a schedule: a bit for each thread, as below
-  unsigned asleep = 0;                    ///< orders with these first are known
-  unsigned done = 0;                      ///< and now these
-  std::array<step, most_threads> steps{}; ///< what each would do
+  unsigned alternatives = 0;             ///< values that a load may read
+  unsigned enabled = 0;                  ///< schedule: threads that can go on, one bit each
+  unsigned asleep = 0;                   ///< sleep set: orders with these threads first are known
+  unsigned done = 0;                     ///< threads that were explored at this point
+  std::array<step, max_threads> steps{}; ///< next operation of each thread
 };
 
 struct traced {
@@ -55,8 +56,8 @@ struct traced {
   std::uint64_t value;
 };
 
-/// Leaves one fiber, or the scenario, for another that has stopped here before. Unlike
-/// swapcontext(), without a system call.
+/// Switches from one fiber, or the scenario, to another that has stopped here before. Makes no
+/// system call, unlike swapcontext().
 void switch_fibers(std::jmp_buf& from, std::jmp_buf& to) noexcept {
   if (_setjmp(from) == 0) _longjmp(to, 1);
 }
@@ -87,7 +88,7 @@ class explorer final : public execution {
   // ---- for scenarios ----
 
   void thread(std::function<void()> run) override {
-    if (threads_ == most_threads) std::abort();
+    if (threads_ == max_threads) std::abort();
     fibers_[threads_++].run = std::move(run);
   }
   void as(std::size_t n, const std::function<void()>& f) override {
@@ -100,7 +101,7 @@ class explorer final : public execution {
     if (!condition) fail(what);
   }
 
-  // ---- for the code that is checked ----
+  // ---- for the checked code ----
 
   std::uint64_t load(const void* at, std::uint64_t in_memory, const site& s);
   void store(const void* at, std::uint64_t in_memory, std::uint64_t value, const site& s);
@@ -118,7 +119,7 @@ class explorer final : public execution {
   void plain_write(void* at, std::uint32_t value);
   std::uint32_t plain_read(const void* at);
 
-  /// In whose name the code runs.
+  /// Returns the number of the thread as which the code runs.
   [[nodiscard]] std::size_t acting() const noexcept { return running_ != 0 ? running_ : acting_; }
 
  private:
@@ -155,7 +156,7 @@ class explorer final : public execution {
   outcome result_;
 
   // of the current execution
-  std::array<fiber, most_threads> fibers_;
+  std::array<fiber, max_threads> fibers_;
   std::size_t threads_ = 1;
   std::size_t running_ = 0; ///< the thread that runs; 0 is the scenario itself
   std::size_t acting_ = 0;
@@ -165,7 +166,7 @@ class explorer final : public execution {
   bool is_given_up_ = false;
   std::vector<location> locations_;
   std::vector<plain_word> plain_;
-  knowledge ordered_; ///< how far the seq_cst operations have come
+  knowledge ordered_; ///< knowledge that seq_cst operations share
   std::vector<traced> trace_;
 
   // of the search
@@ -211,7 +212,7 @@ void explorer::begin() {
   last_schedule_ = SIZE_MAX;
 }
 
-/// On to the next sequence of choices; false after the last one.
+/// Moves on to the next sequence of choices; returns false after the last one.
 bool explorer::advance() {
   while (!choices_.empty()) {
     choice& c = choices_.back();
@@ -238,7 +239,7 @@ unsigned explorer::choose(unsigned alternatives) {
   return choices_[at_choice_++].chosen;
 }
 
-/// Sets running_; false when there is nothing left to do here.
+/// Sets running_ to the next thread; returns false if the execution is over or given up.
 bool explorer::choose_thread() {
   unsigned enabled = 0;
   bool is_over = true;
@@ -327,7 +328,7 @@ bool explorer::join() {
 
 void explorer::fail(const char* what) {
   if (result_.wrong.empty()) result_.wrong = std::string(what) + "\n" + trace();
-  // Nothing goes on after that: the fiber is abandoned.
+  // The fiber is abandoned: its stack is not unwound.
   if (running_ != 0) _longjmp(fibers_[0].stopped, 1);
 }
 
@@ -364,7 +365,7 @@ int explorer::find(const void* at, std::uint64_t in_memory) {
   for (std::size_t i = 0; i < locations_.size(); ++i) {
     if (locations_[i].at == at) return static_cast<int>(i);
   }
-  if (locations_.size() == most_locations) std::abort();
+  if (locations_.size() == max_locations) std::abort();
   location l;
   l.at = at;
   l.history.push_back({in_memory, {}});
@@ -383,12 +384,12 @@ void explorer::stop_before(const step& next, const site& s) {
     self().next = next;
     switch_fibers(self().stopped, fibers_[0].stopped);
   }
-  if (trace_.size() == most_steps) fail("more operations than an execution should need");
+  if (trace_.size() == max_steps) fail("more operations than an execution should need");
   trace_.push_back({static_cast<int>(running_), &*known, 0});
   ++self().now.clock[running_];
 }
 
-/// After each operation of the running thread.
+/// Ends an operation of the running thread, and then makes the store that was delayed, if any.
 void explorer::finish_step(std::uint64_t value) {
   if (!trace_.empty()) trace_.back().value = value;
   if (self().delayed.at == nowhere) return;
@@ -398,7 +399,7 @@ void explorer::finish_step(std::uint64_t value) {
   trace_.back().value = late.value;
 }
 
-/// A new value, the last one of its location.
+/// Appends a value to a location's history.
 void explorer::put(int at, std::uint64_t value, std::memory_order order,
                    const knowledge* continued) {
   fiber& f = self();
@@ -407,12 +408,12 @@ void explorer::put(int at, std::uint64_t value, std::memory_order order,
   f.now.seen[static_cast<std::size_t>(at)] = index;
   f.used[static_cast<std::size_t>(at)] = index;
   message m{value, is_release(order) ? f.now : f.released};
-  if (continued != nullptr) m.carried.join(*continued); // a release sequence goes on
+  if (continued != nullptr) m.carried.join(*continued); // continues a release sequence
   l.history.push_back(std::move(m));
   if (order == std::memory_order_seq_cst) ordered_.seen[static_cast<std::size_t>(at)] = index;
 }
 
-/// The running thread reads the value number `index`.
+/// Has the running thread read value number `index` of a location.
 void explorer::take(int at, std::size_t index, std::memory_order order) {
   fiber& f = self();
   const message& m = place(at).history[index];
@@ -451,7 +452,7 @@ void explorer::store(const void* at, std::uint64_t in_memory, std::uint64_t valu
   const std::memory_order order = order_of(s);
   const int i = find(at, in_memory);
   if (is_changed(s, mutation::delay) && running_ != 0) {
-    // Those of two rounds of a loop do not overtake each other.
+    // Delayed stores of two rounds of a loop keep their order.
     if (self().delayed.at != nowhere) finish_step(0);
     self().delayed = {i, value, s};
     return;
@@ -504,8 +505,8 @@ void explorer::fence(const site& s) {
 void explorer::barrier(const site& s) {
   stop_before({operation::barrier, nowhere, true, true}, s);
   if (!is_changed(s, mutation::weaken) && !is_changed(s, mutation::omit)) {
-    // All have seen what any of them has seen. For the language this says nothing about what
-    // happens before what, so plain memory needs more than that.
+    // All threads see what any of them has seen. In C++ that makes no operation happen before
+    // another one, so plain memory is still unordered.
     for (const fiber& f : fibers_)
       ordered_.see(f.now);
     for (fiber& f : fibers_)
@@ -546,7 +547,7 @@ void explorer::sleep(const void* word, std::uint64_t in_memory, std::uint64_t ex
                      const site& s) {
   const int i = find(word, in_memory);
   stop_before({operation::sleep, i, true, false}, s);
-  // The kernel compares with what is in memory.
+  // The kernel compares with the latest value in memory.
   if (place(i).history.back().value != expected || is_changed(s, mutation::omit)) {
     finish_step(0);
     return;
@@ -572,7 +573,7 @@ void explorer::wake(const void* word, const site& s) {
 void explorer::pause(const site& s) {
   const int i = self().polled;
   stop_before({operation::pause, i, false, false}, s);
-  // What was stored becomes visible some time; without this, a thread could read old values for
+  // A store becomes visible at some time: without this, a polling thread could read old values for
   // ever.
   if (i != nowhere) {
     self().now.seen[static_cast<std::size_t>(i)] =
@@ -591,9 +592,9 @@ plain_word& explorer::find_plain(const void* at) {
 void explorer::plain_write(void* at, std::uint32_t value) {
   plain_word& w = find_plain(at);
   knowledge& now = self().now;
-  ++now.clock[running_]; // later than what has been released before
+  ++now.clock[running_]; // later than earlier releases
   bool is_race = w.written > now.clock[static_cast<std::size_t>(w.writer)];
-  for (std::size_t i = 0; i < most_threads; ++i)
+  for (std::size_t i = 0; i < max_threads; ++i)
     is_race = is_race || w.read[i] > now.clock[i];
   w.writer = static_cast<int>(running_);
   w.written = now.clock[running_];
@@ -647,7 +648,7 @@ void plain_write(void* at, std::uint32_t value) { current->plain_write(at, value
 std::uint32_t plain_read(const void* at) { return current->plain_read(at); }
 
 const void* thread_mark() noexcept {
-  static const std::array<char, most_threads> marks{};
+  static const std::array<char, max_threads> marks{};
   return &marks[current == nullptr ? 0 : current->acting()];
 }
 

@@ -14,21 +14,21 @@
 /// with every value that a load may read, and reports the first execution that goes wrong.
 ///
 /// The threads are fibers of one thread. Each stops before each of its atomic operations, and the
-/// explorer chooses who goes on (a depth-first search; sleep sets leave out orders that differ only
-/// in operations that do not affect each other). A location keeps all values that it ever had, and
-/// a thread knows how far it has seen each location: a load may read any value that is not older.
-/// Release stores, acquire loads, fences and barriers pass this knowledge on; nothing else does.
-/// So a store of a thread becomes visible to another late, and not in order, unless the code says
-/// otherwise.
+/// explorer chooses the next one to run (a depth-first search; sleep sets leave out orders that
+/// differ only in operations that do not affect each other). A location keeps all values that it
+/// ever had, and a thread knows the newest value that it has seen of each location: a load may read
+/// that value or any newer one. Only release stores, acquire loads, fences and barriers pass this
+/// knowledge on, so stores become visible to other threads late and out of order unless the code
+/// prevents that.
 ///
-/// What is not modelled: a load that reads a store which comes later in the same execution (load
-/// buffering), stores that are put between older ones, compare-and-swap that fails for no reason,
-/// and what a compiler does to the order of a thread's own operations. For the last of these, and
-/// for the rest of the code, mutations stand in: they change an operation of the code that runs.
+/// The model lacks loads that read a store which comes later in the same execution (load
+/// buffering), stores that are ordered before older ones, spurious failures of compare-and-swap,
+/// and reordering by compilers. Mutations make up for the last of these: each changes one operation
+/// of the checked code, and a test must notice.
 namespace farcall::check {
 
-inline constexpr std::size_t most_threads = 4; ///< the scenario's own is number 0
-inline constexpr std::size_t most_locations = 48;
+inline constexpr std::size_t max_threads = 4; ///< thread 0 is the scenario itself
+inline constexpr std::size_t max_locations = 48;
 
 enum class operation : std::uint8_t {
   load,
@@ -42,12 +42,12 @@ enum class operation : std::uint8_t {
   sleep, ///< futex wait, if the word has the value
   wake,  ///< futex wake
   awake, ///< the end of a sleep
-  pause, ///< in a loop that polls: goes on when what it has polled last has changed
+  pause, ///< in a polling loop: goes on once the location that was polled last has changed
 };
 
 [[nodiscard]] const char* word_of(operation what) noexcept;
 
-/// Where in the code an operation is.
+/// An operation in the code.
 struct site {
   std::source_location where;
   operation what{};
@@ -55,17 +55,17 @@ struct site {
   bool is_pointer = false;
 
   [[nodiscard]] bool operator==(const site& other) const noexcept;
-  /// "commit: store release".
+  /// Returns, for example, "commit: store release".
   [[nodiscard]] std::string text() const;
 };
 
-/// What is changed of the code that is checked, at one site.
+/// A change of the checked code at one site.
 enum class mutation : std::uint8_t {
   none,
-  weaken, ///< its memory order is relaxed; a fence or barrier does nothing
-  omit,   ///< it does not happen; a load reads zero
-  repeat, ///< the load of a pointer reads what the thread has read or stored there last
-  delay,  ///< the store comes after the thread's next operation instead
+  weaken, ///< the memory order becomes relaxed; a fence or barrier has no effect
+  omit,   ///< the operation has no effect; a load reads zero
+  repeat, ///< the load of a pointer repeats the value that the thread has used there last
+  delay,  ///< the store happens after the thread's next operation
 };
 
 [[nodiscard]] const char* word_of(mutation m) noexcept;
@@ -77,25 +77,24 @@ struct mutant {
 
 struct outcome {
   std::uint64_t executions = 0;
-  bool is_complete = false; ///< all within the bounds have been run, none was wrong
-  std::string wrong;        ///< what the first wrong one did; empty when none was
-  std::vector<site> sites;  ///< operations that were met
+  bool is_complete = false; ///< all executions within the bounds were run, and none was wrong
+  std::string wrong;        ///< fault and operations of the first wrong execution, or empty
+  std::vector<site> sites;  ///< operations in the code that were executed
 };
 
-/// One execution, as a scenario sees it: it makes the objects, adds threads, runs them, and then
-/// checks what has become of the objects. It is called for every execution anew. Threads have the
-/// numbers from 1 on; what the scenario itself does happens before them, or after them.
+/// Interface of one execution for a scenario. A scenario is called for each execution: it makes
+/// objects, adds threads, runs them by join(), and checks the objects. Threads are numbered from 1;
+/// operations of the scenario itself happen before or after all of them.
 class execution {
  public:
-  /// `run` must not leave by an exception, and holds nothing that has to be freed: a thread that
-  /// waits for ever is abandoned.
+  /// Adds a thread. `run` must not throw or own memory: a thread that waits for ever is abandoned.
   virtual void thread(std::function<void()> run) = 0;
-  /// Does something at once in the name of the thread number `n`, from 1 on, before it runs.
+  /// Calls `f` at once as thread `n`, from 1 on, before the threads run.
   virtual void as(std::size_t n, const std::function<void()>& f) = 0;
-  /// Runs the threads. False when this execution has gone wrong or is known already: the scenario
-  /// has to return then.
+  /// Runs the threads. If it returns false, because the execution is wrong or was explored already,
+  /// the scenario must return.
   [[nodiscard]] virtual bool join() = 0;
-  /// By a thread, or the scenario itself: the execution is wrong unless `condition`.
+  /// Makes the execution wrong unless `condition`. For threads and the scenario itself.
   virtual void require(bool condition, const char* what) = 0;
 
  protected:
@@ -104,30 +103,31 @@ class execution {
 
 using scenario = std::function<void(execution&)>;
 
-/// How much is explored.
+/// Limits of an exploration.
 struct bounds {
-  std::uint64_t executions = 2'000'000; ///< at most so many
-  /// Only those in which a thread that could go on gives way to another at most so often.
+  std::uint64_t executions = 2'000'000; ///< most executions
+  /// Most preemptions of an execution: switches from a thread that could have gone on.
   unsigned preemptions = UINT_MAX;
-  bool leaves_out = true; ///< orders that differ in nothing
+  bool leaves_out = true; ///< leaves out orders that cannot differ in results
 };
 
 /// Runs all executions of `s` within `limits` until one is wrong.
 [[nodiscard]] outcome explore(const scenario& s, const mutant& change = {},
                               const bounds& limits = {});
 
-/// The mutants of all sites that an exploration has met, but for those of the tests themselves.
+/// Returns the mutants of all sites of an exploration, except for sites in the tests themselves.
 [[nodiscard]] std::vector<mutant> mutants_of(const outcome& correct);
 
-// ---- for the code that is checked
+// ---- for the checked code
 // ----------------------------------------------------------------
 
-/// Is an execution under way? Outside of one, operations do what they say and nothing else.
+/// True during an execution. Outside, operations only access memory.
 [[nodiscard]] bool is_exploring() noexcept;
 
 [[nodiscard]] std::uint64_t atomic_load(const void* at, std::uint64_t in_memory, const site& s);
 void atomic_store(const void* at, std::uint64_t in_memory, std::uint64_t value, const site& s);
-/// `change` says what the new value is, and whether there is one; returns the value before.
+/// Updates a location and returns the value before. `change` sets the new value, and returns false
+/// if there is none.
 [[nodiscard]] std::uint64_t
 atomic_update(const void* at, std::uint64_t in_memory,
               const std::function<bool(std::uint64_t before, std::uint64_t& after)>& change,
@@ -142,12 +142,12 @@ void sleep(const void* word, std::uint64_t in_memory, std::uint64_t expected, co
 void wake(const void* word, const site& s);
 void pause(const site& s);
 
-/// Plain accesses to memory that threads share. One that another thread's access does not happen
-/// before, or after, is a data race, and the execution is wrong.
+/// Access shared memory without atomics. Two accesses, one of them a write, are a data race if
+/// neither happens before the other, and make the execution wrong.
 void plain_write(void* at, std::uint32_t value);
 [[nodiscard]] std::uint32_t plain_read(const void* at);
 
-/// Identity of the running thread, as this_thread_mark() is outside.
+/// Returns the identity of the running thread, in place of this_thread_mark().
 [[nodiscard]] const void* thread_mark() noexcept;
 
 } // namespace farcall::check

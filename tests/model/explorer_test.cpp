@@ -1,4 +1,4 @@
-// The explorer itself: small programs of which it is known what may come of them.
+// Tests of the explorer, with small programs whose possible results are known.
 
 #include <tests/model/explorer.hpp>
 
@@ -27,7 +27,8 @@ using results = std::set<std::pair<int, int>>;
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-/// Each thread stores to a variable of its own, and then loads the other's.
+/// Returns the results of two threads, each of which stores to its variable and then loads the
+/// other's.
 results store_buffering(std::memory_order store, std::memory_order load, bool fenced) {
   results all;
   const outcome o = explore([&](execution& run) {
@@ -57,14 +58,14 @@ TEST(explorer, a_store_may_become_visible_late) {
   EXPECT_EQ(store_buffering(std::memory_order_release, std::memory_order_acquire, false), all);
 }
 
-TEST(explorer, but_not_behind_a_fence) {
+TEST(explorer, a_fence_makes_earlier_stores_visible) {
   const results without_zeros{{0, 1}, {1, 0}, {1, 1}};
   EXPECT_EQ(store_buffering(relaxed, relaxed, true), without_zeros);
   EXPECT_EQ(store_buffering(std::memory_order_seq_cst, std::memory_order_seq_cst, false),
             without_zeros);
 }
 
-TEST(explorer, a_barrier_of_one_thread_is_a_fence_for_all) {
+TEST(explorer, one_threads_barrier_is_a_fence_for_all) {
   results all;
   const outcome o = explore([&](execution& run) {
     std::atomic<int> x{0};
@@ -86,7 +87,7 @@ TEST(explorer, a_barrier_of_one_thread_is_a_fence_for_all) {
   EXPECT_EQ(all, (results{{0, 1}, {1, 0}, {1, 1}}));
 }
 
-/// What the second thread may read: the flag, and the data that were stored before it.
+/// Returns the values that the second thread may read: of the flag, and of the data stored before.
 results message_passing(std::memory_order store, std::memory_order load) {
   results all;
   const outcome o = explore([&](execution& run) {
@@ -108,7 +109,7 @@ results message_passing(std::memory_order store, std::memory_order load) {
   return all;
 }
 
-TEST(explorer, stores_become_visible_in_order_if_release_and_acquire_say_so) {
+TEST(explorer, release_and_acquire_make_stores_visible_in_order) {
   const results all{{0, 0}, {0, 1}, {1, 0}, {1, 1}};
   EXPECT_EQ(message_passing(relaxed, relaxed), all);
   EXPECT_EQ(message_passing(relaxed, std::memory_order_acquire), all);
@@ -151,7 +152,7 @@ TEST(explorer, changes_one_operation_of_the_code) {
 }
 
 TEST(explorer, delays_a_store) {
-  // Each thread announces itself before it looks for the other, unless its store is delayed.
+  // Each thread writes its variable before it reads the other's, unless its store is delayed.
   const scenario meet = [](execution& run) {
     std::atomic<int> x{0};
     std::atomic<int> y{0};
@@ -245,7 +246,7 @@ TEST(explorer, updates_lose_nothing_and_loads_and_stores_do) {
   EXPECT_THAT(stored, UnorderedElementsAre(2, 3, 4));
 }
 
-TEST(explorer, a_mutex_keeps_others_out_and_shows_them_what_was_done) {
+TEST(explorer, a_mutex_excludes_other_threads_and_publishes_changes) {
   const auto sum = [](bool locked) {
     return explore([locked](execution& run) {
       std::mutex guard;
@@ -255,7 +256,7 @@ TEST(explorer, a_mutex_keeps_others_out_and_shows_them_what_was_done) {
         plain_write(&x, plain_read(&x) + 1);
         if (locked) guard.unlock();
       };
-      std::atomic<int> other{0}; // an operation, so that the threads do not run in one piece
+      std::atomic<int> other{0}; // an atomic operation, at which threads can be switched
       run.thread([&] {
         other.store(1, relaxed);
         add();
@@ -271,7 +272,7 @@ TEST(explorer, a_mutex_keeps_others_out_and_shows_them_what_was_done) {
   EXPECT_THAT(sum(false).wrong, HasSubstr("data race"));
 }
 
-TEST(explorer, what_comes_after_a_release_is_not_released) {
+TEST(explorer, a_release_does_not_publish_later_stores) {
   const auto pass = [](bool before) {
     return explore([before](execution& run) {
       std::atomic<bool> flag{false};
@@ -310,7 +311,7 @@ TEST(explorer, finds_threads_that_wait_for_each_other) {
   EXPECT_THAT(o.wrong, HasSubstr(": lock"));
 }
 
-TEST(explorer, a_thread_that_polls_goes_on_when_the_value_changes) {
+TEST(explorer, polling_threads_go_on_after_a_change) {
   const auto wait = [](bool stored) {
     return explore([stored](execution& run) {
       std::atomic<int> x{0};
@@ -340,7 +341,7 @@ TEST(explorer, finds_a_loop_that_does_not_end) {
   EXPECT_THAT(o.wrong, HasSubstr("more operations"));
 }
 
-TEST(explorer, leaves_out_orders_that_differ_in_nothing) {
+TEST(explorer, leaves_out_equivalent_orders) {
   const outcome apart = explore([](execution& run) {
     std::atomic<int> x{0};
     std::atomic<int> y{0};
@@ -358,7 +359,7 @@ TEST(explorer, leaves_out_orders_that_differ_in_nothing) {
   EXPECT_LT(apart.executions, 20U) << "of 252 orders";
 }
 
-/// One of the things that a thread can do with two variables.
+/// Executes operation number `what` on two variables.
 void act(unsigned what, std::atomic<int>& x, std::atomic<int>& y, int value, std::string& seen) {
   constexpr auto acquire = std::memory_order_acquire;
   constexpr auto release = std::memory_order_release;
@@ -389,7 +390,7 @@ void act(unsigned what, std::atomic<int>& x, std::atomic<int>& y, int value, std
 }
 constexpr unsigned acts = 18;
 
-TEST(explorer, nothing_can_come_of_the_orders_that_it_leaves_out) {
+TEST(explorer, omitted_orders_have_no_other_results) {
   std::minstd_rand random(1);
   std::uint64_t all_orders = 0;
   std::uint64_t fewer_orders = 0;
@@ -399,7 +400,7 @@ TEST(explorer, nothing_can_come_of_the_orders_that_it_leaves_out) {
     for (auto& thread : code) {
       for (unsigned& what : thread)
         what = static_cast<unsigned>(random() % acts);
-      // Mostly a fence or a barrier between two others.
+      // Usually the middle operation is a fence or a barrier.
       if (random() % 3 != 0) thread[1] = acts - 1 - static_cast<unsigned>(random() % 2);
     }
     const auto results_of = [&](bool leaves_out) {
@@ -430,7 +431,7 @@ TEST(explorer, nothing_can_come_of_the_orders_that_it_leaves_out) {
   EXPECT_LT(fewer_orders, all_orders / 2);
 }
 
-TEST(explorer, says_when_it_gave_up) {
+TEST(explorer, reports_an_incomplete_exploration) {
   const outcome o = explore(
       [](execution& run) {
         std::atomic<int> x{0};

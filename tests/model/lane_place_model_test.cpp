@@ -1,5 +1,5 @@
-// How lanes pass between workers, with the library's own code for it, in every order of what those
-// who serve them, those who take them and those who send do.
+// Checks how lanes pass between workers, with the library's lane_place, in every order of the
+// operations of serving workers, taking workers and senders.
 
 #include <farcall/am/lane_place.hpp>
 #include <farcall/memory/doorbell.hpp>
@@ -20,7 +20,8 @@ namespace {
 
 using ::testing::UnorderedElementsAre;
 
-/// Only who serves it touches its value: another use at the same time is a data race.
+/// A lane with a value that only the serving worker accesses: any other access is reported as a
+/// data race.
 struct lane {
   std::uint32_t value = 0;
   std::atomic<std::uint32_t> pins{0};
@@ -32,7 +33,7 @@ struct server {
   am::lane_place<lane> place;
   am::lane_in_use<lane> in_use;
 
-  /// One turn; returns how many requests it served.
+  /// Serves the lane once if it is here; returns the number of requests, 0 or 1.
   std::uint32_t turn() {
     lane* const l = in_use.enter(place);
     if (l == nullptr) return 0;
@@ -42,7 +43,7 @@ struct server {
   }
 };
 
-/// A worker serves its lane, and another takes it, and perhaps gives it back.
+/// A worker serves its lane while another takes it, and gives it back if `gives_back`.
 scenario taking(unsigned turns, unsigned takes, bool gives_back) {
   return [=](execution& run) {
     lane l;
@@ -67,7 +68,7 @@ scenario taking(unsigned turns, unsigned takes, bool gives_back) {
   };
 }
 
-/// Another lane of the worker's is taken than the one that it is in.
+/// A lane is taken while its worker serves another one.
 scenario taking_beside_another() {
   return [](execution& run) {
     lane l;
@@ -95,7 +96,7 @@ scenario taking_beside_another() {
   };
 }
 
-/// What nobody is in is had, and what is given back is served.
+/// A lane that is not being served can be taken, and is served again after it was given back.
 scenario one_after_the_other() {
   return [](execution& run) {
     lane l;
@@ -154,7 +155,7 @@ scenario taking_what_was_taken() {
   };
 }
 
-/// A handler that waits leaves the lane, but pins it, as worker::leave() and come_back() do.
+/// A waiting handler leaves the lane but pins it, like worker::leave() and come_back().
 scenario pinning() {
   return [](execution& run) {
     lane l;
@@ -192,7 +193,7 @@ scenario pinning() {
   };
 }
 
-/// The home sleeps, without its lane, while a request comes and the lane is given back.
+/// The home worker sleeps without its lane while a request arrives and the lane is given back.
 scenario coming_home() {
   return [](execution& run) {
     struct home_lane {
@@ -251,20 +252,20 @@ TEST(lane_place_model, one_worker_at_a_time_serves_a_lane) {
   }
 }
 
-// What is not noticed, and why it need not be.
-TEST(lane_place_model, nothing_else_of_it_can_be_left_out) {
+// The expected survivors, with the reason why each mutant is harmless.
+TEST(lane_place_model, only_harmless_mutants_survive) {
   std::vector<scenario> all;
   for (const auto& [name, run] : scenarios()) {
-    // The doorbell's own code has tests of its own.
+    // doorbell_model tests the mutants of the doorbell's code.
     if (std::string_view(name) != "coming home") all.push_back(run);
   }
   EXPECT_THAT(survivors(all, {.preemptions = 3}),
               UnorderedElementsAre(
-                  // Looked at again once inside.
+                  // Checked again after entering.
                   "enter: load relaxed, repeated",
-                  // The lane is free, or there, a moment later.
+                  // The lane only becomes free, or present, later.
                   "leave: store release, delayed", "put: store release, delayed",
-                  // Takers have a lock.
+                  // Takers hold a lock.
                   "take: load relaxed, repeated"));
 }
 

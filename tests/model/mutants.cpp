@@ -8,7 +8,8 @@
 namespace farcall::check {
 namespace {
 
-/// Which of the lines with such an operation it is, from 1 on; 0 where there is but one.
+/// Returns the rank of the site's line among lines with such an operation, from 1 on; 0 if there is
+/// only one.
 std::size_t number_among(const std::vector<mutant>& all, const site& s) {
   std::set<std::uint_least32_t> lines;
   for (const mutant& m : all) {

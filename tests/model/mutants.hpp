@@ -7,10 +7,10 @@
 
 namespace farcall::check {
 
-/// The mutants of the code that `scenarios` run, all of which are right, and none of which goes
-/// wrong with the mutant: what nobody needs, or what the scenarios do not show. Sorted, by function
-/// and operation, each once. Where a function has several such operations, the number of the line
-/// among theirs follows: "lock: store release 2, omitted".
+/// Returns the mutants with which no scenario goes wrong: the operation is not needed, or not
+/// tested. The scenarios must be right without mutants. The result is sorted by function and
+/// operation. If a function has several such operations, the rank of the line follows: "lock: store
+/// release 2, omitted".
 [[nodiscard]] std::vector<std::string> survivors(const std::vector<scenario>& scenarios,
                                                  const bounds& limits = {});
 

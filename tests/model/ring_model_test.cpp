@@ -1,4 +1,4 @@
-// The ring of the library, with its own code, in every order of what a sender and a receiver do.
+// Checks the library's ring in every order of the operations of a sender and a receiver.
 
 #include <tests/model/checked_ring.hpp>
 #include <tests/model/mutants.hpp>
@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 
 using way = checked_ring::way;
 
-/// Sends records of these lengths, and receives them; `before` of them were sent before.
+/// Sends and receives records of these lengths; the first `before` are sent in advance.
 scenario stream(way how, std::uint64_t start, std::vector<std::uint32_t> lengths,
                 std::uint32_t before = 0) {
   return [=](execution& run) {
@@ -77,21 +77,21 @@ TEST(ring_model, every_record_arrives_once_in_order_and_whole) {
   }
 }
 
-// What is not noticed, and why it need not be. Whatever else appears here is not needed, or not
-// tested.
-TEST(ring_model, nothing_else_of_it_can_be_left_out) {
+// The expected survivors, with the reason why each mutant is harmless. Another survivor would be an
+// operation that the ring does not need, or that no scenario tests.
+TEST(ring_model, only_harmless_mutants_survive) {
   std::vector<scenario> all;
   for (const auto& [name, run] : streams())
     all.push_back(run);
   EXPECT_THAT(survivors(all),
               ElementsAre(
-                  // The line ahead is cleared for the next commit; there is time until then.
+                  // The line ahead only has to be cleared before the next commit.
                   "commit: store relaxed 2, delayed",
-                  // Nobody sleeps here: doorbell_model notices.
+                  // Receivers here do not sleep; doorbell_model tests it.
                   "commit: store release, delayed", "is_armed: load relaxed, omitted",
-                  // Space that is given back a moment later.
+                  // The space only becomes free later.
                   "receive_each: store release, delayed", "release: store release, delayed",
-                  // The pad may come after the terminator of the record that follows it.
+                  // The pad may become visible after the terminator of the record that follows it.
                   "reserve_slow: store release, delayed"));
 }
 

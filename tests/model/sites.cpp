@@ -23,7 +23,7 @@ const char* order_word(std::memory_order o) noexcept {
   }
 }
 
-/// "commit" of "void farcall::commit(farcall::outbox&, …)".
+/// Returns, for example, "commit" for "void farcall::commit(farcall::outbox&, …)".
 std::string short_name(std::string_view function) {
   function = function.substr(0, function.find('('));
   if (const auto at = function.find_last_of(" :*&"); at != std::string_view::npos)
@@ -31,7 +31,7 @@ std::string short_name(std::string_view function) {
   return std::string(function);
 }
 
-/// Tests are not mutated: only what they check.
+/// True for sites in tests, which are not mutated.
 bool is_of_a_test(const site& s) {
   return std::string_view(s.where.file_name()).find("tests/model/") != std::string_view::npos;
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-// Included ahead of everything else in the sources of this program that are checked, the library's
-// own among them. Their atomics, fences, mutexes and system calls are then the explorer's.
+// Included first in the checked sources, of this program and of the library. The macros below
+// replace atomics, fences, mutexes and system calls by functions and types of the explorer.
 
-// What they include besides must keep the real ones.
+// Headers that the sources include must use the real ones, so include them before the macros.
 #include <farcall/base/bytes.hpp>
 #include <farcall/base/clock.hpp>
 #include <tests/model/checked_atomic.hpp>

@@ -1,8 +1,8 @@
-// A thread that sleeps for the reply to its call, while another thread takes the replies of the
-// same lane. engine and requester need the rest of the library, so this is a model of
-// engine::sleep() with its reply_wait (farcall/am/waiting.cpp) and of requester::pump() and
-// has_reply(), with the library's ring, doorbell and lock. It does not notice when they change:
-// keep the order of operations here as it is there.
+// Checks a thread that sleeps for the reply to its call while another thread takes the replies of
+// the same lane. engine and requester need the rest of the library, so this is a model of
+// waiter::sleep() with its reply_wait (farcall/am/waiter.cpp) and of requester::pump() and
+// has_reply(), with the library's ring, doorbell and lock. Changes there must be repeated here: the
+// order of operations has to be the same.
 
 #include <farcall/memory/biased_lock.hpp>
 #include <farcall/memory/doorbell.hpp>
@@ -21,12 +21,12 @@ using ::testing::HasSubstr;
 
 constexpr std::uint32_t reply_bytes = 16;
 
-/// What the model does otherwise than the library.
+/// Differences between the model and the library, each of which is wrong.
 enum class variation : std::uint8_t {
   none,
-  ready_before_reply, ///< the sleeper's second look asks for the completion first
+  ready_before_reply, ///< the sleeper's check after arming reads the completion before the ring
   relaxed_position,   ///< the position of the next reply is stored and loaded relaxed
-  position_first,     ///< ... and is stored before the completion is ready
+  position_first,     ///< the position is stored before the completion is ready
   no_second_look,
   looks_before_arming,
 };
@@ -34,7 +34,7 @@ enum class variation : std::uint8_t {
 struct lane {
   explicit lane(variation v) : vary(v) { notify_on_commit(replies.out, wakes); }
 
-  /// As requester::pump(), for at most one reply.
+  /// Like requester::pump(), for at most one reply.
   void pump(execution& run) {
     guard.lock();
     const bool position_first = vary == variation::position_first;
@@ -65,7 +65,7 @@ struct lane {
                                                                     : std::memory_order_acquire));
   }
 
-  /// As engine::sleep() and reply_wait::look_again().
+  /// Like waiter::sleep() and reply_wait::poll_again().
   void sleep_until_ready() {
     armed_doorbell watched{&wakes};
     if (vary == variation::looks_before_arming) {
@@ -83,7 +83,7 @@ struct lane {
     sleep_on({&watched, 1}, no_deadline);
   }
 
-  /// As engine::wait_on_own_stack(), without the time that it spins.
+  /// Like run_wait_loop(), without spinning.
   void wait(execution& run) {
     for (;;) {
       pump(run);
@@ -97,16 +97,16 @@ struct lane {
   checked_ring replies;
   doorbell wakes;
   biased_lock guard;
-  std::atomic<std::uint64_t> seen{0}; ///< where the next reply will be
+  std::atomic<std::uint64_t> seen{0}; ///< position of the next reply
   std::atomic<bool> ready{false};
   std::uint32_t result = 0;
 };
 
-/// A peer that replies, a thread that waits for it, and one that looks for replies of its own.
+/// A peer that replies, a thread that waits for the reply, and a thread that polls the lane.
 scenario sleeper_and_other(variation v) {
   return [v](execution& run) {
     lane l(v);
-    run.as(1, [&] { l.pump(run); }); // it owns the lane's lock
+    run.as(1, [&] { l.pump(run); }); // makes thread 1 the owner of the lane's lock
     run.thread([&] { l.wait(run); });
     run.thread([&] { l.pump(run); });
     run.thread([&] { (void)l.replies.send(reply_bytes, 0); });
@@ -114,25 +114,25 @@ scenario sleeper_and_other(variation v) {
   };
 }
 
-TEST(waiting_model, no_reply_is_slept_through_that_another_thread_takes) {
+TEST(waiting_model, a_reply_taken_by_another_thread_wakes_the_sleeper) {
   const outcome o = explore(sleeper_and_other(variation::none), {}, {.preemptions = 4});
   EXPECT_TRUE(o.is_complete) << o.wrong;
 }
 
-TEST(waiting_model, the_completion_is_looked_at_after_the_ring) {
+TEST(waiting_model, the_ring_must_be_checked_before_the_completion) {
   EXPECT_THAT(
       explore(sleeper_and_other(variation::ready_before_reply), {}, {.preemptions = 3}).wrong,
       HasSubstr("no thread can go on"));
 }
 
-TEST(waiting_model, the_position_says_that_the_completion_is_ready) {
+TEST(waiting_model, the_position_must_publish_the_completion) {
   EXPECT_THAT(explore(sleeper_and_other(variation::relaxed_position), {}, {.preemptions = 3}).wrong,
               HasSubstr("no thread can go on"));
   EXPECT_THAT(explore(sleeper_and_other(variation::position_first), {}, {.preemptions = 3}).wrong,
               HasSubstr("no thread can go on"));
 }
 
-TEST(waiting_model, a_sleeper_looks_once_more_after_arming) {
+TEST(waiting_model, a_sleeper_must_check_again_after_arming) {
   for (const variation v : {variation::no_second_look, variation::looks_before_arming}) {
     EXPECT_THAT(explore(sleeper_and_other(v), {}, {.preemptions = 3}).wrong,
                 HasSubstr("no thread can go on"));

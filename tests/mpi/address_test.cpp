@@ -1,4 +1,4 @@
-// What cards say of MPI. Needs none.
+// Tests of MPI addresses in cards. They need no MPI.
 
 #include <farcall/base/error.hpp>
 #include <farcall/transport/mpi/address.hpp>
@@ -14,11 +14,11 @@ namespace farcall::mpi {
 namespace {
 
 TEST(mpi_address, comes_back_as_it_was) {
-  const address back = decode_address(encode({0x123456789abcdef0, 7, 100'000, most_tags - 1}));
+  const address back = decode_address(encode({0x123456789abcdef0, 7, 100'000, max_tags - 1}));
   EXPECT_EQ(back.world, 0x123456789abcdef0U);
   EXPECT_EQ(back.key, 7U);
   EXPECT_EQ(back.rank, 100'000U);
-  EXPECT_EQ(back.tag, most_tags - 1);
+  EXPECT_EQ(back.tag, max_tags - 1);
 }
 
 TEST(mpi_address, is_refused_with_another_length) {
@@ -32,7 +32,7 @@ TEST(mpi_address, is_refused_with_another_length) {
 TEST(mpi_address, is_refused_with_an_impossible_rank_or_tag) {
   EXPECT_THROW((void)decode_address(encode({1, 2, 0x80000000, 4})), malformed_message);
   EXPECT_THROW((void)decode_address(encode({1, 2, 3, 0})), malformed_message);
-  EXPECT_THROW((void)decode_address(encode({1, 2, 3, most_tags})), malformed_message);
+  EXPECT_THROW((void)decode_address(encode({1, 2, 3, max_tags})), malformed_message);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// Jobs of processes that mpirun has started, whose nodes reach each other over MPI, by the module
-// as programs load it.
+// Tests of jobs whose processes mpirun starts, and whose nodes use the mpi transport from its
+// module.
 
 #include <tests/command.hpp>
 #include <tests/support.hpp>
@@ -21,8 +21,8 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-/// Open MPI starts nothing as root, and not more processes than there are processors, unless told
-/// so.
+/// Returns the command of a job. The variables let Open MPI start processes as root, and more of
+/// them than there are CPUs.
 std::string run(int processes, const std::string& mode, const std::string& options = "") {
   return "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
          "OMPI_MCA_rmaps_base_oversubscribe=1 FARCALL_TRANSPORT_MODULES=" MPI_MODULE " " MPI_EXEC
@@ -51,7 +51,7 @@ TEST_F(mpi_jobs, wake_threads_that_sleep) {
   EXPECT_THAT(c.text(), HasSubstr("woken"));
 }
 
-TEST_F(mpi_jobs, of_equals_have_mpi_initialised_for_them) {
+TEST_F(mpi_jobs, initialise_mpi_for_equals) {
   command c(run(3, "launched"));
   EXPECT_EQ(c.end(), 0) << c.text();
   EXPECT_EQ(c.count("right\n"), 3U) << c.text();
@@ -65,7 +65,7 @@ TEST_F(mpi_jobs, go_on_beside_messages_of_the_program) {
   EXPECT_EQ(c.count(" mpi\n"), 3U) << c.text();
 }
 
-TEST_F(mpi_jobs, call_mpi_on_one_thread_where_it_is_for_one) {
+TEST_F(mpi_jobs, respect_the_thread_level_of_mpi) {
   for (const char* level : {"funneled", "serialized"}) {
     command c(run(2, level));
     EXPECT_EQ(c.end(), 0) << level << ": " << c.text();
@@ -74,7 +74,7 @@ TEST_F(mpi_jobs, call_mpi_on_one_thread_where_it_is_for_one) {
   }
 }
 
-TEST_F(mpi_jobs, reach_nodes_that_have_called_nobody_where_mpi_is_for_one_thread) {
+TEST_F(mpi_jobs, reach_nodes_without_calls_if_mpi_is_single_threaded) {
   for (const auto& [mode, processes] : {std::pair{"barriers", 4}, std::pair{"called", 2}}) {
     command c(run(processes, mode));
     EXPECT_EQ(c.end(), 0) << mode << ": " << c.text();
@@ -82,10 +82,10 @@ TEST_F(mpi_jobs, reach_nodes_that_have_called_nobody_where_mpi_is_for_one_thread
   }
 }
 
-TEST_F(mpi_jobs, fail_where_mpi_is_finalised_beneath_them) {
+TEST_F(mpi_jobs, fail_if_mpi_is_finalised_too_early) {
   command c(run(2, "too-early"));
-  // The host ends nodes whose lanes are lost, and the job with them: perhaps before either has said
-  // what it caught.
+  // The host ends nodes whose lanes are lost, and the job, perhaps before either process prints the
+  // exception that it caught.
   (void)c.end();
   EXPECT_THAT(c.text(), AnyOf(HasSubstr("caught: "), HasSubstr("connection of a lane")));
 }
@@ -121,7 +121,7 @@ TEST_F(mpi_jobs, may_end_after_mpi) {
   EXPECT_EQ(c.count("right\n"), 2U) << c.text();
 }
 
-TEST_F(mpi_jobs, do_without_where_mpi_knows_no_threads) {
+TEST_F(mpi_jobs, use_another_transport_if_mpi_has_no_threads) {
   command c(run(2, "single"));
   EXPECT_EQ(c.end(), 0) << c.text();
   EXPECT_EQ(c.count(" by shm\n"), 2U) << c.text();
@@ -138,14 +138,14 @@ TEST_F(mpi_jobs, lose_a_node_and_go_on) {
   command c(run(3, "dies", MPI_RECOVERS));
   EXPECT_TRUE(c.says("others go on")) << c.text();
   EXPECT_THAT(c.text(), HasSubstr("caught: node 1 ("));
-  // MPI_Finalize may wait for the one that is gone.
+  // MPI_Finalize may wait for the dead process.
   ::kill(c.pid(), SIGTERM);
   (void)c.end();
 }
 
-/// The library that the module was not built for.
+/// Checks that the module refuses a process with an MPI library for which it was not built.
 void expect_refusal(const char* how) {
-  // MPICH brings UCX, whose hooks in memory functions crash in a sanitizer's.
+  // MPICH loads UCX, whose memory hooks crash in a sanitizer's.
   const std::string hooks = under_sanitizer ? "UCX_MEM_EVENTS=no " : "";
   command c("env " + hooks +
             "FARCALL_TRANSPORT_MODULES=" MPI_MODULE " " MPI_OTHER_PROGRAM " " MPI_OTHER_LIBRARY
@@ -158,8 +158,8 @@ void expect_refusal(const char* how) {
                               HasSubstr("FARCALL_TRANSPORT_MODULES")));
 }
 
-TEST(mpi_libraries, of_a_program_that_are_not_the_modules_are_refused) { expect_refusal("linked"); }
-TEST(mpi_libraries, that_an_interpreter_uses_are_refused) { expect_refusal("used"); }
+TEST(mpi_libraries, linked_by_a_program_must_be_the_modules) { expect_refusal("linked"); }
+TEST(mpi_libraries, used_by_an_interpreter_must_be_the_modules) { expect_refusal("used"); }
 
 #else
 

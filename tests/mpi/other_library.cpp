@@ -1,6 +1,6 @@
-// A program with an MPI library of its own, argument 1, which it loads as argument 2 says:
-// "linked", as a program that is linked with it, or "used", as an interpreter whose module uses it.
-// Prints what the transport mpi says. Exit status 77: there is no such library.
+// A program that loads another MPI library, argument 1. Argument 2 is "linked" to imitate a program
+// linked with it, or "used" for an interpreter whose module uses it. Prints whether the mpi
+// transport is available. Exits with 77 if the library is not installed.
 
 #include <farcall/transport/transport_entry.hpp>
 
@@ -27,6 +27,6 @@ int main(int argc, char** argv) {
   for (const farcall::availability& a : row->available())
     std::printf("%s: %s\n", a.present ? "present" : "absent", a.text.c_str());
   std::fflush(stdout);
-  // Without the library's own ideas of how a process ends.
+  // Skip the exit handlers of the MPI library.
   std::_Exit(0);
 }

@@ -1,5 +1,5 @@
-// A program that mpirun starts, whose nodes reach each other over MPI: what it does is said by its
-// first argument.
+// A program that mpirun starts, whose nodes use the mpi transport. The first argument selects the
+// test.
 
 #include <farcall/farcall.hpp>
 #include <farcall/mpi.hpp>
@@ -19,8 +19,8 @@
 
 #include <unistd.h>
 
-/// Each process is a machine of its own, as far as transports can tell: the linker has the library
-/// call this in place of farcall::machine_identity().
+/// Replaces farcall::machine_identity(), by the linker, so that transports take each process for
+/// another machine.
 std::string own_machine() asm("__wrap__ZN7farcall16machine_identityB5cxx11Ev");
 std::string own_machine() {
   if (std::getenv("TEST_ONE_MACHINE") != nullptr) return "machine";
@@ -34,13 +34,13 @@ std::string own_machine() {
 
 namespace farcall::test {
 namespace {
-/// Duplicates that this process has made and not freed.
+/// Duplicates of communicators that this process has made and not freed.
 std::atomic<int> duplicates{0};
 std::atomic<int> duplications{0};
 } // namespace
 } // namespace farcall::test
 
-// In place of MPI's, whose own they call.
+// Wrappers of MPI's functions, by its profiling interface.
 extern "C" int MPI_Comm_dup(MPI_Comm of, MPI_Comm* made) {
   ++farcall::test::duplicates;
   ++farcall::test::duplications;
@@ -83,7 +83,7 @@ void init(int level) {
   CHECK(given == level);
 }
 
-/// Everything that calls and copies do, with one other node.
+/// Makes calls and copies of all kinds and sizes to one other node.
 void use(const node& n) {
   for (int i = 0; i < 200; ++i)
     CHECK(sync(n, fn<&twice>, i) == 2 * i);
@@ -107,7 +107,7 @@ void use(const node& n) {
     CHECK(calls[static_cast<std::size_t>(i)].get() == 2 * i);
 }
 
-/// A plain job of a program that knows nothing of MPI.
+/// A plain job, in a program that does not call MPI.
 int works(int argc, char** argv) {
   job j{argc, argv};
   std::printf("%zu nodes\n", j.size());
@@ -132,7 +132,7 @@ int sleeps(int argc, char** argv) {
   return 0;
 }
 
-/// The second job is of this process alone, and of targets that MPI has not started.
+/// Two jobs, one after the other: the second starts its own targets, without MPI.
 int two_jobs(int argc, char** argv) {
   {
     job first{argc, argv};
@@ -147,8 +147,8 @@ int two_jobs(int argc, char** argv) {
   return 0;
 }
 
-/// Each node uses the next one, by several threads, while MPI messages of the program's own, of any
-/// source and tag, go round in the other direction.
+/// Each node uses the next one, from several threads, while the program's own MPI messages,
+/// received from any source with any tag, go in the other direction.
 void use_beside_mpi(job& j, MPI_Comm communicator) {
   const auto size = static_cast<int>(j.size());
   const auto rank = static_cast<int>(j.rank());
@@ -195,12 +195,13 @@ int equals(int level) {
 }
 
 int multiple(int /*argc*/, char** /*argv*/) { return equals(MPI_THREAD_MULTIPLE); }
-/// What other threads send goes while the one that makes the job polls.
+/// Messages of other threads are sent when the main thread polls.
 int funneled(int /*argc*/, char** /*argv*/) { return equals(MPI_THREAD_FUNNELED); }
 
 int serialized(int /*argc*/, char** /*argv*/) { return equals(MPI_THREAD_SERIALIZED); }
 
-/// Half of the nodes have lanes over shared memory only, until others come.
+/// Two nodes share each machine, so half of them have only lanes over shared memory until other
+/// nodes open lanes to them.
 int barriers(int /*argc*/, char** /*argv*/) {
   ::setenv("TEST_TWO_OF_EACH_MACHINE", "1", 1);
   init(MPI_THREAD_FUNNELED);
@@ -218,8 +219,8 @@ int barriers(int /*argc*/, char** /*argv*/) {
 std::atomic<int> calls_here = 0;
 void count_call() { ++calls_here; }
 
-/// A node that has called nobody is called, and what is posted goes although its sender does not
-/// poll, but waits in MPI.
+/// Calls a node that has made no call itself. Posts must be sent although the sender waits in MPI
+/// and does not poll.
 int called(int /*argc*/, char** /*argv*/) {
   init(MPI_THREAD_FUNNELED);
   {
@@ -244,7 +245,7 @@ int called(int /*argc*/, char** /*argv*/) {
   return 0;
 }
 
-/// MPI is finalised beneath the job: what needs it fails, and does not wait.
+/// Finalises MPI while the job still uses it: calls must fail rather than wait.
 int too_early(int /*argc*/, char** /*argv*/) {
   init(MPI_THREAD_MULTIPLE);
   auto* const j = new job{MPI_COMM_WORLD};
@@ -262,7 +263,7 @@ int too_early(int /*argc*/, char** /*argv*/) {
   std::_Exit(0);
 }
 
-/// A part of the processes makes a job; the others do something else.
+/// Makes a job of some of the processes; process 0 takes no part.
 int part(int /*argc*/, char** /*argv*/) {
   init(MPI_THREAD_MULTIPLE);
   int rank = 0;
@@ -279,7 +280,7 @@ int part(int /*argc*/, char** /*argv*/) {
   return 0;
 }
 
-/// A job over a communicator that the program frees then.
+/// Makes a job over a communicator, which the program frees after the job.
 int frees(int /*argc*/, char** /*argv*/) {
   if (std::getenv("TEST_NO_MODULES") != nullptr) ::setenv("FARCALL_TRANSPORT_MODULES", "none", 1);
   init(MPI_THREAD_MULTIPLE);
@@ -296,13 +297,14 @@ int frees(int /*argc*/, char** /*argv*/) {
   }
   const int made = duplications - 1;
   MPI_Comm_free(&own);
-  // The host's transports use theirs until then.
+  // The host's transports use their communicator until here.
   MPI_Finalize();
   std::printf("by %s: made %d, left %d\n", transport.c_str(), made, duplicates.load());
   return 0;
 }
 
-/// A job of equals that finds its processes by the launcher; MPI is initialised for it.
+/// Makes a job of equals without MPI calls: it gets its processes from the launcher, and farcall
+/// initialises MPI.
 int launched(int argc, char** argv) {
   job j{spmd, argc, argv};
   const node next = j.node_at(static_cast<node_id>((j.rank() + 1) % j.size()));
@@ -314,13 +316,13 @@ int launched(int argc, char** argv) {
   return 0;
 }
 
-/// MPI ends before the job's object does.
+/// Finalises MPI before the job object is destroyed.
 int finalized(int /*argc*/, char** /*argv*/) {
   init(MPI_THREAD_MULTIPLE);
   auto* const j = new job{MPI_COMM_WORLD};
   use(j->node_at(static_cast<node_id>((j->rank() + 1) % j->size())));
   j->barrier();
-  // The host's transports go at exit().
+  // The host's transports are destroyed at exit().
   j->close();
   MPI_Finalize();
   std::printf("right\n");
@@ -342,7 +344,7 @@ int single(int /*argc*/, char** /*argv*/) {
   return 0;
 }
 
-/// A process exits without having closed the job.
+/// Exits in one process, which has not closed the job.
 int leaves(int argc, char** argv) {
   job j{spmd, argc, argv};
   use(j.node_at(1 - j.rank()));
@@ -351,7 +353,7 @@ int leaves(int argc, char** argv) {
     j.progress();
 }
 
-/// The first target is killed; the others go on.
+/// Kills the first target; the other nodes go on.
 int dies(int argc, char** argv) {
   job j{argc, argv};
   use(j.targets().at(0));
@@ -382,7 +384,7 @@ const std::map<std::string, int (*)(int, char**)> modes{
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): LeakSanitizer's name
 extern "C" int __lsan_is_turned_off();
-// Open MPI gives back less than it takes, in modules that are gone by then.
+// Open MPI leaks memory, in modules that are unloaded before the leak check.
 extern "C" int __lsan_is_turned_off() { return 1; }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 

@@ -1,8 +1,8 @@
 #include "tests/network/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/certificate_test_support.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <optional>
 
-/// Jobs whose host and server prove themselves with certificates.
+/// Tests jobs whose host and server prove themselves with certificates.
 namespace farcall::test {
 namespace {
 
@@ -20,7 +20,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// Where servers of tests are reached.
+/// Address of the tests' servers.
 constexpr const char* here = "IP:127.0.0.1";
 
 class network_certificates : public testing::Test {
@@ -56,7 +56,7 @@ class network_certificates : public testing::Test {
     return text_thrown_by<start_failed>([&] { const job j(o); });
   }
 
-  /// The server is still there for those who may come.
+  /// Checks that the server still serves hosts.
   void expect_served(const server& s) const {
     const job j(calling_as("host", s));
     EXPECT_EQ(sync(j.targets().front(), [] { return 3; }), 3);
@@ -66,7 +66,7 @@ class network_certificates : public testing::Test {
   tcp::test_support::certificate_maker made_;
 };
 
-TEST_F(network_certificates, of_one_authority_make_a_job) {
+TEST_F(network_certificates, from_one_authority_make_a_job) {
   const server s(serving_as("server"));
   const job j(calling_as("host", s, "?count=2"));
   const node& first = j.targets().at(0);
@@ -81,7 +81,7 @@ TEST_F(network_certificates, of_one_authority_make_a_job) {
   EXPECT_EQ(got, sent);
 }
 
-TEST_F(network_certificates, of_another_authority_are_refused_with_a_reason_on_both_sides) {
+TEST_F(network_certificates, from_another_authority_are_refused_with_reasons) {
   const server s(serving_as("server"));
   EXPECT_THAT(start_failure(calling_as("stranger", s)),
               AllOf(HasSubstr("node 1"), HasSubstr("certificate"), HasSubstr("authority")));
@@ -107,7 +107,7 @@ TEST_F(network_certificates, that_have_expired_are_refused) {
   EXPECT_EQ(old.targets(), 0U);
 }
 
-TEST_F(network_certificates, of_servers_are_for_the_address_in_targets) {
+TEST_F(network_certificates, must_match_the_servers_address_in_targets) {
   made_.certify("elsewhere", "authority", "DNS:elsewhere.example");
   const server s(serving_as("elsewhere"));
   EXPECT_THAT(start_failure(calling_as("host", s)),
@@ -115,8 +115,8 @@ TEST_F(network_certificates, of_servers_are_for_the_address_in_targets) {
   EXPECT_EQ(s.targets(), 0U);
 }
 
-/// Another user of the same authority who stands where a server is awaited.
-TEST_F(network_certificates, of_users_are_no_server_s) {
+/// Another user of the same authority poses as the server.
+TEST_F(network_certificates, for_users_are_not_valid_for_servers) {
   made_.certify("user", "authority", "DNS:user.example", "clientAuth");
   const server s(serving_as("host"));
   EXPECT_THAT(start_failure(calling_as("user", s)), HasSubstr("not for 127.0.0.1"));
@@ -125,7 +125,7 @@ TEST_F(network_certificates, of_users_are_no_server_s) {
   EXPECT_THAT(start_failure(calling_as("user", sly)), HasSubstr("extendedKeyUsage"));
 }
 
-TEST_F(network_certificates, of_servers_can_be_pinned_in_place_of_their_names) {
+TEST_F(network_certificates, can_be_pinned_by_the_servers_public_key) {
   made_.certify("lone", "lone", "");
   const server s(serving_as("lone"));
   const std::string said = s.protection_at(s.addresses().front());
@@ -141,8 +141,8 @@ TEST_F(network_certificates, of_servers_can_be_pinned_in_place_of_their_names) {
   EXPECT_THAT(start_failure(o), HasSubstr("another public key"));
 }
 
-/// A path is no name that a certificate can be for.
-TEST_F(network_certificates, of_servers_at_a_path_are_known_by_their_keys) {
+/// Certificates cannot name a path.
+TEST_F(network_certificates, at_unix_sockets_are_pinned_by_keys) {
   server_options at_path = serving_as("server");
   at_path.listen = {made_.file("socket")};
   const server s(at_path);
@@ -189,7 +189,7 @@ TEST_F(network_certificates, and_keys_do_not_go_together) {
   EXPECT_EQ(with_key.targets(), 0U);
 }
 
-TEST_F(network_certificates, without_one_nobody_comes_in) {
+TEST_F(network_certificates, are_required_by_the_server) {
   const server s(serving_as("server"));
   EXPECT_THAT(start_failure(network_job(url_of(s))),
               AllOf(HasSubstr("it wants a key or a certificate"), HasSubstr("FARCALL_CERTIFICATE"),

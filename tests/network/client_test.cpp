@@ -2,9 +2,9 @@
 #include "tests/network/support.hpp"
 #include "tests/sanitizer.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,7 @@
 #include <sched.h>
 #include <sys/stat.h>
 
-/// Servers whose clients have keys of their own: who is let in, under which name, for how long, and
-/// what each may take.
+/// Tests servers whose clients have their own keys: admission, names, revocation and limits.
 namespace farcall::test {
 namespace {
 
@@ -40,7 +39,7 @@ class network_clients : public testing::Test {
   }
   [[nodiscard]] std::string key_of(const std::string& name) const { return folder_.file(name); }
 
-  /// The line that 'farcall keygen --name' has made.
+  /// Returns the line that 'farcall keygen --name' has made.
   [[nodiscard]] std::string line_of(const std::string& name) const {
     std::string line = content_of(key_of(name));
     line.pop_back();
@@ -92,7 +91,7 @@ TEST_F(network_clients, have_jobs_on_several_servers) {
   EXPECT_EQ(second.targets(), 1U);
 }
 
-TEST_F(network_clients, that_are_not_listed_are_refused_with_a_reason_on_both_sides) {
+TEST_F(network_clients, that_are_not_listed_are_refused_with_reasons) {
   admit(line_of("alice"));
   const server s(serving());
   EXPECT_THAT(start_failure(job_of("bob", s)),
@@ -116,7 +115,7 @@ TEST_F(network_clients, may_have_an_old_key_and_a_new_one) {
   EXPECT_EQ(sync(running.targets().front(), [] { return 4; }), 4) << "alice is still a client";
 }
 
-TEST_F(network_clients, stand_beside_a_group) {
+TEST_F(network_clients, coexist_with_a_group) {
   tcp::write_key_file(folder_.file("group"));
   admit(line_of("alice"));
   server_options o = serving();
@@ -126,7 +125,7 @@ TEST_F(network_clients, stand_beside_a_group) {
   expect_served(job_of("group", s));
 }
 
-TEST_F(network_clients, of_whom_there_are_none_are_warned_of) {
+TEST_F(network_clients, missing_altogether_cause_a_warning) {
   const std::string warning = clients_ + " has no client, so nobody can come in";
   admit("# none yet");
   {
@@ -147,16 +146,16 @@ TEST_F(network_clients, of_whom_there_are_none_are_warned_of) {
   EXPECT_EQ(log_.count(warning), 2U) << "a group can come";
 }
 
-TEST_F(network_clients, are_served_by_a_server_that_has_the_key_of_one) {
+TEST_F(network_clients, are_served_by_a_server_with_one_clients_key) {
   server_options o = local_server(key_of("alice"));
   const server s(o);
   expect_served(job_of("alice", s));
   EXPECT_THAT(start_failure(job_of("bob", s)), HasSubstr("client bob"));
 }
 
-/// The server proves itself by the key of the client that comes, so that who has another client's
-/// key cannot take its place.
-TEST_F(network_clients, one_cannot_pose_as_a_server_to_another) {
+/// The server proves itself by the key of the connecting client, so that the owner of another
+/// client's key cannot pose as the server.
+TEST_F(network_clients, cannot_pose_as_servers_to_each_other) {
   const server bobs(local_server(key_of("bob")));
   const proxy between(port_of(bobs));
   EXPECT_THAT(start_failure(network_job(between.url(), key_of("alice"))),
@@ -211,7 +210,7 @@ int be_server_of_clients() {
 }
 const role clients_role("network_clients_server", be_server_of_clients);
 
-TEST_F(network_clients, are_read_again_when_somebody_sends_the_signal) {
+TEST_F(network_clients, are_read_again_on_sighup) {
   admit(line_of("alice"));
   ::setenv(clients_variable, clients_.c_str(), 1);
   role_process serving("network_clients_server");
@@ -242,7 +241,7 @@ TEST_F(network_clients, are_read_again_when_somebody_sends_the_signal) {
 
 // ---- limits -------------------------------------------------------------------------------------
 
-TEST_F(network_clients, have_so_many_targets_at_most) {
+TEST_F(network_clients, have_a_limit_of_targets) {
   admit(line_of("alice") + " targets=2\n" + line_of("bob"));
   const server s(serving());
   std::optional<job> j(std::in_place, job_of("alice", s, "?count=2"));
@@ -280,10 +279,10 @@ TEST_F(network_clients, run_on_their_processors) {
   expect_served(job_of("alice", s, "?cpu=" + last));
   EXPECT_THAT(start_failure(job_of("alice", s, "?cpu=" + std::to_string(all.front()))),
               AllOf(HasSubstr("processor " + std::to_string(all.front())),
-                    HasSubstr("none of those that client alice may use")));
+                    HasSubstr("not among the processors that client alice may use")));
 }
 
-TEST_F(network_clients, whose_processors_are_not_there_learn_it) {
+TEST_F(network_clients, learn_that_their_processors_are_missing) {
   admit(line_of("alice") + " cpus=1022,1023\n" + line_of("bob") + " cpus=0-1023");
   const server s(serving());
   EXPECT_THAT(log_.text(), HasSubstr("client alice names processors that cannot be used here: "
@@ -304,7 +303,7 @@ bool can_have(std::size_t bytes) {
   return data != nullptr;
 }
 
-TEST_F(network_clients, have_so_much_memory_at_most) {
+TEST_F(network_clients, have_a_limit_of_memory) {
   if (under_sanitizer) GTEST_SKIP() << "a sanitizer needs more memory than any limit";
   admit(line_of("alice") + " memory=256M\n" + line_of("bob"));
   const server s(serving());
@@ -316,13 +315,13 @@ TEST_F(network_clients, have_so_much_memory_at_most) {
     EXPECT_TRUE(sync(limited, can_have, std::size_t{64} << 20));
     EXPECT_FALSE(sync(limited, can_have, more));
     EXPECT_TRUE(sync(of_bob.targets().front(), can_have, more));
-    // What it shares counts by itself.
+    // Shared memory has its own limit.
     EXPECT_THROW((void)limited.allocate<std::byte>(more), out_of_memory);
     EXPECT_NO_THROW((void)limited.allocate<std::byte>(std::size_t{64} << 20));
   }
 }
 
-TEST_F(network_clients, have_so_many_connections_at_most) {
+TEST_F(network_clients, have_a_limit_of_connections) {
   admit(line_of("alice") + " lanes=3");
   const server s(serving());
   const job j(job_of("alice", s));
@@ -338,7 +337,7 @@ TEST_F(network_clients, have_so_many_connections_at_most) {
     EXPECT_TRUE(log_.comes_to_say("client alice has 3 connections"));
     EXPECT_TRUE(log_.comes_to_say("this client has as many connections to its targets"));
   }
-  // The target gives closed ones back a little later.
+  // The target releases closed connections a little later.
   for (int round = 0; round < 50; ++round) {
     const lane first(target);
     const lane second(target);
@@ -347,8 +346,8 @@ TEST_F(network_clients, have_so_many_connections_at_most) {
   }
 }
 
-/// The name of a job is in the clear for whoever is on the way.
-TEST_F(network_clients, share_their_connections_with_nobody_who_has_no_key) {
+/// The job's name is unencrypted, so that any forwarder can read it.
+TEST_F(network_clients, keep_their_connections_despite_intruders) {
   admit(line_of("alice") + " lanes=3");
   const server s(serving());
   const proxy between(port_of(s));

@@ -1,8 +1,8 @@
 #include "tests/network/proxy.hpp"
 #include "tests/network/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/socket.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <linux/filter.h>
 #include <sys/socket.h>
 
-/// Connections that end although both ends live. Node 1 is reached through a proxy, node 2
+/// Tests connections that end although both nodes live. Node 1 is reached through a proxy, node 2
 /// directly.
 namespace farcall::test {
 namespace {
@@ -67,7 +67,7 @@ class network_cut_test : public testing::TestWithParam<how> {
     EXPECT_FALSE(victim_.alive());
     EXPECT_TRUE(other_.alive());
     EXPECT_EQ(sync(other_, [] { return 5; }), 5);
-    // Nobody is left behind that has lost its host.
+    // A process that has lost its host must end.
     EXPECT_TRUE(all_end_within({pid_}, at_the_latest));
     EXPECT_TRUE(comes_true([&] { return server_->targets() == 1; }));
   }
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
                     how{"silence", cut::silence, false}, how{"silence_key", cut::silence, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST_P(network_cut_test, what_was_under_way_fails_and_names_the_node) {
+TEST_P(network_cut_test, pending_calls_fail_with_the_nodes_name) {
   const captured_log log;
   std::vector<future<void>> all;
   for (int i = 0; i < 20; ++i)
@@ -110,7 +110,7 @@ TEST_P(network_cut_test, what_was_under_way_fails_and_names_the_node) {
   expect_only_the_victim_is_gone();
 }
 
-TEST_P(network_cut_test, nothing_is_done_twice) {
+TEST_P(network_cut_test, calls_run_at_most_once) {
   const captured_log log;
   constexpr std::size_t calls = 2000;
   std::vector<future<std::size_t>> all;
@@ -140,7 +140,7 @@ TEST_P(network_cut_test, nothing_is_done_twice) {
   expect_only_the_victim_is_gone();
 }
 
-TEST_P(network_cut_test, targets_hear_that_another_is_lost) {
+TEST_P(network_cut_test, targets_learn_that_another_is_lost) {
   const captured_log log;
   future<void> f =
       async(other_, [](const node& n) { sync(n, [] { ::usleep(20'000'000); }); }, victim_);
@@ -165,7 +165,7 @@ TEST_P(network_cut_test, copies_fail_too) {
     f.get();
   } catch (const node_failed&) {
   }
-  // Until its server is found to be silent, another address leads there.
+  // Until the server counts as silent, the node is reached at another address.
   EXPECT_TRUE(comes_true([&] {
     try {
       put(sent, there).get();
@@ -186,8 +186,8 @@ TEST_P(network_cut_test, the_job_ends_soon_afterwards) {
   EXPECT_TRUE(comes_true([&] { return server_->targets() == 0; }));
 }
 
-/// The connection to the server goes on, the others do not: a call on one of them must not wait for
-/// ever.
+/// The connection to the server survives, the others do not: a call on one of them must not wait
+/// for ever.
 TEST_P(network_cut_test, calls_on_a_lane_that_is_lost_fail) {
   if (GetParam().by == cut::silence) return;
   const captured_log log;
@@ -198,14 +198,14 @@ TEST_P(network_cut_test, calls_on_a_lane_that_is_lost_fail) {
   ASSERT_TRUE(e);
   EXPECT_THAT(e->what(), HasSubstr("node 1"));
   EXPECT_EQ(sync(other_, [] { return 5; }), 5);
-  // The node lives, and can be reached by new lanes.
+  // The node lives, and new lanes reach it.
   EXPECT_TRUE(victim_.alive());
   const lane l(victim_);
   EXPECT_EQ(sync(l, ::getpid), pid_);
   EXPECT_EQ(sync(victim_, ::getpid), pid_);
 }
 
-/// Has the system not see who comes to this process's listener at that port.
+/// Makes the system drop connections to this process's listener at that port.
 void have_nobody_come_to(std::uint16_t port) {
   sock_filter drop_all{BPF_RET | BPF_K, 0, 0, 0};
   const sock_fprog filter{1, &drop_all};
@@ -222,8 +222,9 @@ void have_nobody_come_to(std::uint16_t port) {
   EXPECT_EQ(done, 1);
 }
 
-/// A target asks the host to connect, and the connection ends on its way: nothing may wait for it.
-TEST(network_connections_back, that_do_not_come_are_given_up) {
+/// A target asks the host to connect, and the connection ends on its way: no call may wait for it
+/// for ever.
+TEST(network_connections_back, that_are_not_made_time_out) {
   const captured_log log;
   const server s(local_server());
   proxy between(port_of(s));
@@ -248,7 +249,7 @@ TEST(network_connections_back, that_do_not_come_are_given_up) {
   EXPECT_EQ(sync(target, ::getpid), pid);
 }
 
-/// Something on the way has forgotten a connection that nothing used for a while.
+/// A forwarder has dropped a connection that was idle for a while.
 TEST(network_idle_connections, that_have_ended_are_replaced) {
   const captured_log log;
   const server s(local_server());
@@ -266,7 +267,7 @@ TEST(network_idle_connections, that_have_ended_are_replaced) {
   EXPECT_EQ(got, sent);
 }
 
-/// Silence that is shorter than the heartbeat timeout is none.
+/// A silence shorter than the heartbeat timeout has no effect.
 TEST_P(network_cut_test, a_short_silence_does_no_harm) {
   if (GetParam().by != cut::silence) return;
   future<int> f = async(victim_, [] { return 4; });

@@ -1,6 +1,6 @@
 #include "tests/network/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -15,16 +15,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/// Copies to and from a target that is stopped while its server, and the host, are well.
+/// Tests copies to and from a target that is stopped while its server and the host work.
 namespace farcall::test {
 namespace {
 
 using std::chrono::milliseconds;
 
 constexpr milliseconds soon{50};
-/// More than the buffers of a connection hold.
+/// More bytes than a connection's buffers hold.
 constexpr std::size_t bytes = std::size_t{64} << 20;
-/// Too small for a connection of its own.
+/// Too few bytes for a bulk copy.
 constexpr std::size_t few = 4000;
 
 class network_deadline_test : public testing::TestWithParam<bool> {
@@ -42,10 +42,10 @@ class network_deadline_test : public testing::TestWithParam<bool> {
   node target_;
 };
 
-TEST_P(network_deadline_test, copies_to_a_stopped_target_end_at_theirs) {
+TEST_P(network_deadline_test, copies_to_a_stopped_target_end_at_deadlines) {
   auto there = target_.allocate<char>(bytes);
   std::vector<char> here(bytes, 'a');
-  put_sync(here, there); // by a connection, which is there from now on
+  put_sync(here, there); // makes the connection, which stays
   stopped_target stopped(target_);
   EXPECT_TRUE(ends(
       [&] {
@@ -58,17 +58,17 @@ TEST_P(network_deadline_test, copies_to_a_stopped_target_end_at_theirs) {
         EXPECT_THROW(get_sync(there.within(soon), some), timeout);
       },
       [&] { stopped.resume(); }));
-  // What comes late finds nobody.
+  // Late replies must not reach a later copy.
   std::fill(here.begin(), here.end(), 'b');
   stopped.resume();
-  sync(target_, [] {}); // behind the small one, which went as a call
+  sync(target_, [] {}); // ordered after the small copy, which was a call
   put_sync(here, there);
   std::vector<char> back(bytes);
   get_sync(there.within(wait_limit), back);
   EXPECT_TRUE(back == here);
 }
 
-TEST_P(network_deadline_test, waits_for_copies_end_at_theirs) {
+TEST_P(network_deadline_test, waits_for_copies_end_at_deadlines) {
   const auto there = target_.allocate<char>(bytes);
   std::vector<char> here(bytes, 'a');
   stopped_target stopped(target_);
@@ -83,7 +83,7 @@ TEST_P(network_deadline_test, waits_for_copies_end_at_theirs) {
   f.get();
 }
 
-TEST_P(network_deadline_test, memory_that_a_late_copy_may_change_is_not_freed) {
+TEST_P(network_deadline_test, memory_of_a_late_copy_is_not_freed) {
   auto there = target_.allocate<char>(bytes);
   std::vector<char> here(bytes, 'a');
   put_sync(here, there);
@@ -100,7 +100,7 @@ TEST_P(network_deadline_test, memory_that_a_late_copy_may_change_is_not_freed) {
   EXPECT_TRUE(there.empty());
 }
 
-/// Lets this process open no more descriptors.
+/// Lets this process open no more descriptors during its lifetime.
 class full_of_descriptors {
  public:
   full_of_descriptors() {
@@ -123,10 +123,10 @@ std::uint64_t memory_of_no_heap() {
   return reinterpret_cast<std::uintptr_t>(memory.data());
 }
 
-TEST_P(network_deadline_test, memory_that_late_calls_of_a_copy_may_change_is_not_freed) {
+TEST_P(network_deadline_test, memory_of_late_call_copies_is_not_freed) {
   std::vector<char> here(async_copy_from, 'a');
   const std::uint64_t address = sync(target_, memory_of_no_heap);
-  // Not waited for, so that the copy thread makes it, by calls in a lane of its own.
+  // Do not wait in get(): the copy thread then makes the copy, by calls on its own lane.
   future<void> first = put(here, remote_span<char>(target_.id(), address, here.size()));
   EXPECT_TRUE(eventually([&] { return first.test(); }));
   first.get();

@@ -1,10 +1,10 @@
 #include "tests/network/proxy.hpp"
 #include "tests/network/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-/// Ends of targets, servers and hosts that are not on one machine as far as farcall knows.
+/// Tests the ends of targets, servers and hosts that farcall takes for different machines.
 namespace farcall::test::failure_test {
 namespace {
 
@@ -29,7 +29,7 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 
 constexpr milliseconds short_heartbeat_timeout{500};
-/// Generous: the machine may be busy with other things.
+/// Long, as the machine may be busy.
 constexpr seconds at_the_latest{20};
 
 job_options failing_job(const std::string& targets, const std::string& key = "") {
@@ -50,7 +50,7 @@ class network_failure_test : public testing::TestWithParam<bool> {
       pids_.push_back(sync(n, ::getpid));
   }
 
-  /// The victim dies by `act`: what the host is told.
+  /// Ends the victim by `act`; returns the error that the host gets.
   template <class F>
   std::string end_of(F act) {
     const auto e = thrown_by<node_failed>([&] { sync(victim_, act); });
@@ -120,7 +120,7 @@ TEST_P(network_failure_test, kill_while_it_works) {
   expect_only_the_victim_is_gone();
 }
 
-TEST_P(network_failure_test, is_stopped_while_its_server_is_well) {
+TEST_P(network_failure_test, a_stopped_target_fails_despite_a_working_server) {
   job_options o = failing_job(url_of(*server_), key_);
   o.peer_timeout = milliseconds(200);
   const job asking(o);
@@ -128,12 +128,12 @@ TEST_P(network_failure_test, is_stopped_while_its_server_is_well) {
   const int pid = sync(victim, ::getpid);
   future<void> f = async(victim, [] { std::raise(SIGSTOP); });
   EXPECT_THAT(text_thrown_by<node_failed>([&] { f.get(); }),
-              testing::AllOf(HasSubstr("node 1"), HasSubstr("did not answer for 200 ms")));
+              testing::AllOf(HasSubstr("node 1"), HasSubstr("did not reply for 200 ms")));
   EXPECT_TRUE(all_end_within({pid}, at_the_latest));
   EXPECT_EQ(sync(victim_, [] { return 4; }), 4);
 }
 
-TEST_P(network_failure_test, every_call_ends_once_in_a_value_or_the_failure) {
+TEST_P(network_failure_test, every_call_ends_once_with_value_or_failure) {
   constexpr std::size_t calls = 300;
   std::vector<future<std::size_t>> all;
   for (std::size_t i = 0; i < calls; ++i) {
@@ -162,13 +162,13 @@ TEST_P(network_failure_test, every_call_ends_once_in_a_value_or_the_failure) {
   EXPECT_EQ(values + failures, calls);
 }
 
-TEST_P(network_failure_test, copies_to_the_dead_end) {
+TEST_P(network_failure_test, copies_with_a_dead_target_fail) {
   const auto there = victim_.allocate<char>(30'000'000);
   const std::vector<char> sent(30'000'000, 'x');
   future<void> f = put(sent, there);
   ::kill(pids_[0], SIGKILL);
   try {
-    f.get(); // It may have been quick.
+    f.get(); // The copy may have finished before.
   } catch (const node_failed&) {
   }
   EXPECT_THROW(sync(victim_, [] {}), node_failed);
@@ -220,7 +220,7 @@ int be_host() {
   const job j(failing_job(std::getenv(url_variable)));
   for (const node& n : j.targets())
     say(std::to_string(sync(n, ::getpid)));
-  // Both in the middle of something, or idle.
+  // One target is in a call, the other one is idle.
   post(j.targets()[0], [] { ::usleep(30'000'000); });
   say("ready");
   ::pause();
@@ -267,7 +267,7 @@ TEST_F(network_host_end_test, targets_go_when_the_host_is_silent) {
   EXPECT_TRUE(log.comes_to_say("it was silent for 500 ms"));
 }
 
-TEST(network_server_end, hosts_hear_of_a_server_that_is_killed) {
+TEST(network_server_end, hosts_notice_a_killed_server) {
   role_process serving("network_server");
   const std::string line = serving.line();
   ASSERT_THAT(line, HasSubstr("farcall: serving at tcp://127.0.0.1:"));
@@ -285,7 +285,7 @@ TEST(network_server_end, hosts_hear_of_a_server_that_is_killed) {
   EXPECT_EQ(sync(j.targets()[2], [] { return 7; }), 7);
 }
 
-/// A server of its own, and a job that has targets there.
+/// A server process, and a job with targets there.
 class network_drain_test : public testing::Test {
  protected:
   static std::string url_in(const std::string& line) {
@@ -293,7 +293,7 @@ class network_drain_test : public testing::Test {
     return line.substr(before.size(), line.find(',') - before.size());
   }
 
-  /// Why no job starts there; empty when one does, as it may until a signal has arrived.
+  /// Returns why a job cannot start; empty if it starts, as it may before the signal has arrived.
   std::string refusal() const {
     try {
       const job other(failing_job(url_));
@@ -312,14 +312,14 @@ TEST_F(network_drain_test, a_server_without_targets_ends_by_the_first_signal) {
   EXPECT_EQ(serving_.wait(), 0);
 }
 
-TEST_F(network_drain_test, targets_go_on_and_the_last_one_ends_the_server) {
+TEST_F(network_drain_test, targets_continue_and_the_last_ends_the_server) {
   std::optional<job> j(failing_job(url_ + "?count=2"));
   const pid_t pid = sync(j->targets()[0], ::getpid);
   serving_.kill(SIGINT);
   EXPECT_TRUE(comes_true([&] { return refusal().find("it is draining") != std::string::npos; }));
   EXPECT_THAT(refusal(), testing::AllOf(HasSubstr("node 1"), HasSubstr(url_)));
   EXPECT_THROW((void)j->add(url_), start_failed);
-  // New connections of targets that run, too.
+  // Running targets also accept new connections.
   const lane l(j->targets()[0]);
   EXPECT_EQ(sync(l, ::getpid), pid);
   EXPECT_EQ(sync(j->targets()[1], [] { return 7; }), 7);
@@ -344,7 +344,7 @@ TEST_F(network_drain_test, a_second_signal_ends_it_and_tells_hosts_why) {
                              testing::Not(HasSubstr("interferes"))));
 }
 
-TEST(network_server_end, hosts_that_have_stopped_do_not_hold_it_up) {
+TEST(network_server_end, stopped_hosts_do_not_delay_it) {
   std::optional<server> s(local_server());
   const scoped_variable url(url_variable, (url_of(*s) + "?count=2").c_str());
   role_process host("network_host");
@@ -355,7 +355,7 @@ TEST(network_server_end, hosts_that_have_stopped_do_not_hold_it_up) {
   EXPECT_TRUE(all_end_within(pids, at_the_latest));
 }
 
-TEST(network_server_status, counts_what_has_come) {
+TEST(network_server_status, counts_targets_hosts_and_refusals) {
   server s(local_server());
   const auto now = [&] { return s.status(seconds(10)).value(); };
   EXPECT_EQ(now().connections, 0U);
@@ -385,7 +385,7 @@ TEST(network_server_status, counts_what_has_come) {
   EXPECT_EQ(now().targets_started, 4U);
 }
 
-TEST(network_server_status, hosts_that_were_let_in_before_it_drains_hear_of_it_too) {
+TEST(network_server_status, hosts_admitted_before_draining_are_told) {
   server s(local_server());
   raw_client host(port_of(s));
   tcp::preamble first;
@@ -396,7 +396,7 @@ TEST(network_server_status, hosts_that_were_let_in_before_it_drains_hear_of_it_t
   request.heartbeat_timeout = seconds(5);
   first.job = request.credentials.name;
   ASSERT_TRUE(host.send({reinterpret_cast<const char*>(&first), sizeof first}));
-  // It has been taken in, and may have been let in.
+  // The host's connection was accepted, and may have been admitted.
   ASSERT_TRUE(comes_true([&] { return s.status(seconds(10)).value().unproved == 1; }));
   std::array<char, sizeof(tcp::admission_message)> admission;
   ASSERT_EQ(::recv(host.fd(), admission.data(), admission.size(), MSG_PEEK | MSG_WAITALL),
@@ -410,7 +410,7 @@ TEST(network_server_status, hosts_that_were_let_in_before_it_drains_hear_of_it_t
   ASSERT_TRUE(host.send({reinterpret_cast<const char*>(&header), sizeof header}));
   ASSERT_TRUE(host.send({reinterpret_cast<const char*>(body.data()), body.size()}));
   EXPECT_TRUE(host.is_ended_within(at_the_latest));
-  EXPECT_THAT(host.heard(), HasSubstr("it is draining"));
+  EXPECT_THAT(host.received(), HasSubstr("it is draining"));
   EXPECT_EQ(s.targets(), 0U);
 }
 
@@ -420,7 +420,7 @@ std::string start_failure(const job_options& o) {
   return text_thrown_by<start_failed>([&] { const job j(o); });
 }
 
-TEST(network_start, nobody_listens) {
+TEST(network_start, without_a_listener_fails_with_advice) {
   std::string url;
   {
     const server s(local_server());
@@ -430,7 +430,7 @@ TEST(network_start, nobody_listens) {
               testing::AllOf(HasSubstr("node 1"), HasSubstr(url), HasSubstr("nothing listens")));
 }
 
-TEST(network_start, the_program_of_the_server_is_none_of_farcall) {
+TEST(network_start, the_servers_program_does_not_use_farcall) {
   server_options o = local_server();
   o.program = "/bin/true";
   const server s(o);
@@ -468,7 +468,7 @@ TEST(network_start, a_program_that_never_joins_is_given_up) {
 
 TEST(network_start, a_full_server_says_so_and_keeps_the_others) {
   server_options o = local_server();
-  o.most_targets = 2;
+  o.max_targets = 2;
   const server s(o);
   const job j(network_job(url_of(s) + "?count=2"));
   const captured_log log;
@@ -479,7 +479,7 @@ TEST(network_start, a_full_server_says_so_and_keeps_the_others) {
 
 TEST(network_start, a_server_limits_how_long_hosts_may_be_silent) {
   server_options o = local_server();
-  o.longest_heartbeat_timeout = seconds(20);
+  o.max_heartbeat_timeout = seconds(20);
   const server s(o);
   job_options j = network_job(url_of(s));
   j.heartbeat_timeout = milliseconds(20'001);
@@ -492,7 +492,7 @@ TEST(network_start, a_server_limits_how_long_hosts_may_be_silent) {
   EXPECT_EQ(sync(allowed.targets()[0], [] { return 8; }), 8);
 }
 
-TEST(network_start, targets_that_did_start_go_when_another_cannot) {
+TEST(network_start, started_targets_end_when_another_cannot_start) {
   const server s(local_server());
   server_options o = local_server();
   o.program = "/bin/true";

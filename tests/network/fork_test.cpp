@@ -3,7 +3,7 @@
 #include "tests/sanitizer.hpp"
 
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/// Processes that fork while they have connections: the child keeps none, and disturbs none.
+/// Tests processes that fork while they have connections: the child keeps and disturbs none of
+/// them.
 namespace farcall::test {
 namespace {
 
@@ -33,7 +34,7 @@ bool throws_forked(F&& f) {
   return false;
 }
 
-/// A job whose first target is at a server in this process. With a key, or plain.
+/// A job whose first target is started by a server in this process. With a key, or plain.
 class network_forks : public ::testing::TestWithParam<bool> {
  protected:
   network_forks() {
@@ -126,7 +127,7 @@ TEST_P(network_forks, do_not_keep_connections_open) {
   (void)sync(target_, negated, 1);
   const node second = job_->targets()[1];
   forked_child child(stays);
-  // The end of a target, whose own child stays too.
+  // The end of a target whose own child lives on.
   const pid_t grandchild = sync(second, [] {
     const pid_t made = ::fork();
     if (made == 0) {
@@ -139,7 +140,7 @@ TEST_P(network_forks, do_not_keep_connections_open) {
   EXPECT_TRUE(never.wait_for(wait_limit));
   EXPECT_THROW(never.get(), node_failed);
   ::kill(grandchild, SIGKILL);
-  // The end of the job, and of the server.
+  // The end of the job and of the server.
   job_.reset();
   EXPECT_TRUE(comes_true([&] { return server_->targets() == 0; }));
   const std::uint16_t port = port_of(*server_);
@@ -153,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(all, network_forks, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "with_key" : "plain"; });
 
 /// A host that this process forks before it has threads: a sanitizer's own locks do not survive the
-/// fork of a process that has some.
+/// fork of a process with threads.
 class forked_network_hosts : public ::testing::TestWithParam<bool> {
  protected:
   forked_network_hosts() { key_ = folder_.make_key(GetParam()); }
@@ -162,7 +163,7 @@ class forked_network_hosts : public ::testing::TestWithParam<bool> {
   std::string key_;
 };
 
-TEST_P(forked_network_hosts, may_be_killed_while_a_child_of_theirs_goes_on) {
+TEST_P(forked_network_hosts, may_be_killed_while_their_child_lives) {
   int to_host[2];
   int from_host[2];
   ASSERT_EQ(::pipe2(to_host, O_CLOEXEC), 0);
@@ -183,7 +184,7 @@ TEST_P(forked_network_hosts, may_be_killed_while_a_child_of_theirs_goes_on) {
   });
   const unique_fd reads(from_host[0]);
   const unique_fd tells(to_host[1]);
-  // Whose end of the pipe would keep the read from ending, should the host fail.
+  // This process's copy of the pipe's end would keep read() from ending if the host fails.
   ::close(from_host[1]);
   ::close(to_host[0]);
 

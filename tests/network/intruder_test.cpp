@@ -1,7 +1,6 @@
 #include "tests/network/proxied_job.hpp"
 
 #include <farcall/memory/record.hpp>
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/interfaces.hpp>
@@ -9,6 +8,7 @@
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/remote_target.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@
 
 #include <sys/socket.h>
 
-/// Those who may not come in: they are refused with a reason in the log, and jobs go on.
+/// Tests intruders: they are refused with a reason in the log, and jobs continue.
 namespace farcall::test::intruder_test {
 namespace {
 
@@ -48,7 +48,7 @@ tcp::preamble control_preamble(bool is_encrypted = false) {
   return p;
 }
 
-/// A server and a job with one target that must not notice anything.
+/// A server, and a job with one target, which an intruder must not disturb.
 class intruder_test : public testing::Test, protected proxied_job {
  protected:
   explicit intruder_test(bool has_key = true, milliseconds handshake_timeout = milliseconds(400))
@@ -59,7 +59,7 @@ class intruder_test : public testing::Test, protected proxied_job {
   void expect_job_undisturbed() {
     EXPECT_EQ(server_->targets(), 1U);
     EXPECT_EQ(sync(target_, ::getpid), pid_);
-    // With new connections, too.
+    // Also check new connections.
     const lane l(target_);
     EXPECT_EQ(sync(l, ::getpid), pid_);
     const auto there = target_.allocate<int>(100'000);
@@ -70,7 +70,7 @@ class intruder_test : public testing::Test, protected proxied_job {
     EXPECT_EQ(got, sent);
   }
 
-  /// Says that to the server, which is to hang up.
+  /// Sends `bytes` to the server, which must close the connection.
   void expect_refused(const std::string& bytes, const std::string& reason) {
     const std::size_t before = log_.count(reason);
     raw_client c(port_of(*server_));
@@ -92,7 +92,8 @@ class plain_intruder_test : public intruder_test {
  protected:
   plain_intruder_test() : intruder_test(false) {}
 
-  /// In the clear the whole job lies open, which is what tests of its innermost checks need.
+  /// Without encryption the recorded bytes contain the job's key, which tests of the last checks
+  /// need.
   tcp::job_credentials own_credentials() {
     tcp::job_credentials job;
     job.name = own_preamble(tcp::connection_kind::lane).job;
@@ -104,7 +105,7 @@ class plain_intruder_test : public intruder_test {
     return job;
   }
 
-  std::uint64_t serials_ = 1'000'000; ///< of connections that nobody has given up
+  std::uint64_t serials_ = 1'000'000; ///< of connections that were never given up
 
   tcp::connect_request own_connect_request(tcp::connection_kind kind) {
     tcp::connect_request o;
@@ -115,7 +116,7 @@ class plain_intruder_test : public intruder_test {
     return o;
   }
 
-  /// The beginning of a connection, up to the reply of the node; what is signed comes next.
+  /// Begins a connection, up to the node's reply; the signed request comes next.
   tcp::challenge meet(raw_client& c, tcp::connection_kind kind) {
     tcp::challenge both;
     both.opener = tcp::new_nonce();
@@ -128,7 +129,7 @@ class plain_intruder_test : public intruder_test {
     return both;
   }
 
-  /// As one who knows the job's key.
+  /// Sends a request signed with the job's key.
   void send_request(raw_client& c, tcp::connect_request o, const std::string& more = "") {
     tcp::sign(o, meet(c, o.kind), own_credentials());
     c.send(bytes_of(o) + more);
@@ -145,7 +146,7 @@ class plain_intruder_test : public intruder_test {
   }
 };
 
-// ---- who has no key, or another -----------------------------------------------------------------
+// ---- intruders without a key, or with another one -----------------------------------------------
 
 std::string start_failure(const job_options& o) {
   return text_thrown_by<start_failed>([&] { const job j(o); });
@@ -159,13 +160,13 @@ TEST_F(intruder_test, another_key_is_refused) {
   expect_job_undisturbed();
 }
 
-TEST_F(intruder_test, who_has_no_key_hears_that_he_needs_one) {
+TEST_F(intruder_test, hosts_without_a_key_learn_the_reason) {
   EXPECT_THAT(start_failure(network_job(url_of(*server_))), HasSubstr("it wants a key"));
   EXPECT_TRUE(log_.comes_to_say("it came without a key or certificate"));
   expect_job_undisturbed();
 }
 
-TEST_F(plain_intruder_test, who_has_a_key_hears_that_the_server_has_none) {
+TEST_F(plain_intruder_test, hosts_with_a_key_learn_the_reason) {
   const std::string other = folder_.file("other");
   tcp::write_key_file(other);
   EXPECT_THAT(start_failure(network_job(url_of(*server_), other)),
@@ -174,7 +175,7 @@ TEST_F(plain_intruder_test, who_has_a_key_hears_that_the_server_has_none) {
   expect_job_undisturbed();
 }
 
-TEST(server_safety, without_a_key_a_port_needs_one_flag_and_beyond_loopback_two) {
+TEST(server_safety, ports_without_a_key_need_explicit_flags) {
   server_options o = local_server();
   o.plain = false;
   const auto refusal = [&] { return text_thrown_by<setting_error>([&] { const server s(o); }); };
@@ -197,11 +198,11 @@ TEST(server_safety, without_a_key_a_port_needs_one_flag_and_beyond_loopback_two)
   EXPECT_THAT(refusal(), HasSubstr("contradict"));
 }
 
-TEST(server_safety, a_host_sends_nothing_in_the_clear_beyond_loopback) {
+TEST(server_safety, a_host_sends_nothing_unencrypted_beyond_loopback) {
   EXPECT_THAT(start_failure(network_job("tcp://192.0.2.1:9")), HasSubstr("loopback"));
 }
 
-TEST_F(intruder_test, the_key_is_in_no_environment_command_line_or_log) {
+TEST_F(intruder_test, the_key_stays_out_of_environment_and_logs) {
   (void)start_failure(network_job(url_of(*server_)));
   const std::string digits = content_of(key_).substr(0, 64);
   ASSERT_EQ(digits.size(), 64U);
@@ -221,20 +222,20 @@ TEST_F(intruder_test, the_key_is_in_no_environment_command_line_or_log) {
   }
 }
 
-// ---- what is no connection of farcall -----------------------------------------------------------
+// ---- connections that are not farcall's ---------------------------------------------------------
 
 TEST_F(intruder_test, a_port_scanner_does_no_harm) {
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 200; ++i)
     const raw_client c(port_of(*server_));
-  EXPECT_TRUE(log_.comes_to_say("it ended before it said what it wants"));
+  EXPECT_TRUE(log_.comes_to_say("it ended before it sent a request"));
   EXPECT_TRUE(comes_true([&] { return open_descriptors() <= before; }));
   expect_job_undisturbed();
-  // A flood of connections is no flood of lines.
+  // A flood of connections must not flood the log.
   EXPECT_LE(log_.count("\n"), 60U);
 }
 
-TEST_F(plain_intruder_test, who_leaves_before_he_has_said_what_he_wants_is_not_refused) {
+TEST_F(plain_intruder_test, incomplete_connections_are_not_logged_as_refused) {
   const std::string beginning = bytes_of(own_preamble(tcp::connection_kind::lane));
   for (int i = 0; i < 3; ++i)
     raw_client(port_of(*server_)).send(beginning);
@@ -246,15 +247,15 @@ TEST_F(plain_intruder_test, who_leaves_before_he_has_said_what_he_wants_is_not_r
   expect_job_undisturbed();
 }
 
-TEST_F(intruder_test, another_version_is_told_so) {
+TEST_F(intruder_test, another_version_gets_the_reason) {
   tcp::preamble p = control_preamble(true);
   p.version = tcp::connection_version + 1;
   raw_client c(port_of(*server_));
   c.send(bytes_of(p));
   EXPECT_TRUE(c.is_ended_within(at_the_latest));
-  ASSERT_EQ(c.heard().size(), sizeof(tcp::admission_message));
+  ASSERT_EQ(c.received().size(), sizeof(tcp::admission_message));
   tcp::admission_message said;
-  std::memcpy(&said, c.heard().data(), sizeof said);
+  std::memcpy(&said, c.received().data(), sizeof said);
   EXPECT_EQ(said.magic, tcp::preamble_magic);
   EXPECT_EQ(said.word, tcp::admission::other_version);
   EXPECT_TRUE(log_.comes_to_say("another version of farcall"));
@@ -287,7 +288,7 @@ TEST_F(intruder_test, a_node_that_is_not_here_is_refused) {
   expect_job_undisturbed();
 }
 
-TEST_F(intruder_test, garbage_after_any_part_of_a_valid_beginning_is_refused) {
+TEST_F(intruder_test, garbage_after_a_valid_prefix_is_refused) {
   const std::string valid = between_->recorded().at(0);
   ASSERT_GT(valid.size(), sizeof(tcp::preamble) + 16);
   std::mt19937 random(7);
@@ -297,7 +298,7 @@ TEST_F(intruder_test, garbage_after_any_part_of_a_valid_beginning_is_refused) {
     for (int i = 0; i < 300; ++i)
       bytes += static_cast<char>(random());
     clients.emplace_back(port_of(*server_)).send(bytes);
-    // The server is not to be full, or it would refuse for that reason.
+    // Keep the server below its limit of connections, which would be another reason to refuse.
     if (clients.size() == 60) clients.pop_front();
   }
   for (raw_client& c : clients)
@@ -312,7 +313,7 @@ TEST_F(intruder_test, a_recorded_beginning_with_any_bit_flipped_is_refused) {
     bytes[at] = static_cast<char>(bytes[at] ^ 1 << at % 8);
     raw_client c(port_of(*server_));
     c.send(bytes);
-    // What the server waits for in vain ends with its handshake timeout.
+    // Incomplete requests end with the server's handshake timeout.
     if (at % 20 == 0) {
       EXPECT_TRUE(c.is_ended_within(at_the_latest)) << "byte " << at;
     }
@@ -337,18 +338,18 @@ TEST_F(intruder_test, recorded_connections_cannot_be_played_again) {
   expect_job_undisturbed();
 }
 
-// ---- those who take their time ------------------------------------------------------------------
+// ---- slow intruders -----------------------------------------------------------------------------
 
-TEST_F(intruder_test, half_a_beginning_is_cut_after_the_handshake_timeout) {
+TEST_F(intruder_test, incomplete_requests_end_with_the_handshake_timeout) {
   const std::string whole = bytes_of(control_preamble(true));
-  expect_refused("", "it did not say in time what it wants");
-  expect_refused(whole.substr(0, 20), "it did not say in time what it wants");
-  // The rest, the handshake, has to come in time as well.
-  expect_refused(whole, "it did not say in time what it wants");
+  expect_refused("", "it sent no request within");
+  expect_refused(whole.substr(0, 20), "it sent no request within");
+  // The rest, the TLS handshake, must arrive in time as well.
+  expect_refused(whole, "it sent no request within");
   expect_job_undisturbed();
 }
 
-TEST_F(intruder_test, a_byte_at_a_time_is_cut_after_the_handshake_timeout) {
+TEST_F(intruder_test, single_bytes_end_with_the_handshake_timeout) {
   raw_client c(port_of(*server_));
   const std::string whole = bytes_of(control_preamble(true));
   std::size_t sent = 0;
@@ -357,19 +358,19 @@ TEST_F(intruder_test, a_byte_at_a_time_is_cut_after_the_handshake_timeout) {
     ++sent;
   }
   EXPECT_LT(sent, whole.size());
-  EXPECT_TRUE(log_.comes_to_say("it did not say in time what it wants"));
+  EXPECT_TRUE(log_.comes_to_say("it sent no request within"));
   expect_job_undisturbed();
 }
 
-TEST_F(intruder_test, who_came_to_a_target_has_to_prove_himself_in_time) {
+TEST_F(intruder_test, connections_to_targets_must_prove_themselves_in_time) {
   raw_client c(port_of(*server_));
   c.send(bytes_of(own_preamble(tcp::connection_kind::lane)));
   EXPECT_TRUE(c.is_ended_within(at_the_latest));
-  EXPECT_TRUE(log_.comes_to_say("it did not say in time what it wants"));
+  EXPECT_TRUE(log_.comes_to_say("it sent no request within"));
   expect_job_undisturbed();
 }
 
-TEST_F(intruder_test, a_job_goes_on_in_a_flood_of_connections) {
+TEST_F(intruder_test, a_job_continues_during_a_flood_of_connections) {
   expect_job_undisturbed(); // makes the connections that a job keeps
   const std::size_t before = open_descriptors();
   std::list<raw_client> flood;
@@ -377,7 +378,7 @@ TEST_F(intruder_test, a_job_goes_on_in_a_flood_of_connections) {
     flood.emplace_back(port_of(*server_));
     EXPECT_EQ(sync(target_, [](int v) { return v; }, i), i);
   }
-  // Ours, and those that the server still listens to.
+  // This process's ends, and the ends that the server still reads.
   EXPECT_LE(open_descriptors(), before + 500 + 160);
   expect_job_undisturbed();
   EXPECT_TRUE(log_.comes_to_say("refused"));
@@ -390,12 +391,12 @@ TEST_F(intruder_test, a_job_goes_on_in_a_flood_of_connections) {
   EXPECT_EQ(sync(another.targets()[0], [] { return 3; }), 3);
 }
 
-/// Where nobody has to go because of the time.
+/// A server with a handshake timeout that no test reaches.
 class patient_intruder_test : public intruder_test {
  protected:
   patient_intruder_test() : intruder_test(true, seconds(60)) {}
 
-  /// More than there may be; some are gone when it returns.
+  /// Sends more connections than the limit; returns after some of them were displaced.
   [[nodiscard]] std::list<raw_client> flood_from(const char* address, const std::string& bytes) {
     std::list<raw_client> flood;
     for (int i = 0; i < 300; ++i)
@@ -409,7 +410,7 @@ class patient_intruder_test : public intruder_test {
 };
 
 TEST_F(patient_intruder_test, a_flood_from_one_address_displaces_nobody_from_another) {
-  // The loopback network is one source.
+  // The loopback network counts as one source.
   const auto own = tcp::interface_addresses(0);
   const auto beyond = std::ranges::find_if(
       own, [](const tcp::socket_address& a) { return a.family() == AF_INET && !a.is_loopback(); });
@@ -419,7 +420,7 @@ TEST_F(patient_intruder_test, a_flood_from_one_address_displaces_nobody_from_ano
   slow.send(bytes_of(control_preamble(true)));
   EXPECT_TRUE(comes_true([&] {
     EXPECT_FALSE(slow.is_ended_within(milliseconds(1)));
-    return slow.heard().size() == sizeof(tcp::admission_message);
+    return slow.received().size() == sizeof(tcp::admission_message);
   }));
   const auto half = flood_from("127.0.0.2", bytes_of(control_preamble(true)));
   EXPECT_FALSE(slow.is_ended_within(milliseconds(50)));
@@ -448,19 +449,19 @@ TEST_F(plain_intruder_test, a_wrong_proof_is_refused_by_the_target) {
   EXPECT_EQ(refused, 5 * o.proof.size());
   EXPECT_TRUE(log_.comes_to_say("it does not know the job's key"));
   expect_job_undisturbed();
-  // A flood of connections is no flood of lines, at a target either.
+  // A flood of connections must not flood the log, at a target either.
   EXPECT_LE(log_.count("\n"), 60U);
 }
 
-/// With a second target: who stands between its host and their server leads what is for the first
-/// to the second, without any key. The new lane goes past him.
+/// Adds a second target; a forwarder between the host and the server redirects connections of the
+/// first to the second, without a key. The new lane takes another address.
 void expect_no_lane_led_elsewhere(job& j, proxy& between) {
   const node first = j.targets().at(0);
   const node second = j.targets().at(1);
   const pid_t own = sync(first, ::getpid);
   (void)sync(second, ::getpid);
   between.lead_to(second.id());
-  // The lanes that there are go on.
+  // Existing lanes continue.
   EXPECT_EQ(sync(first, ::getpid), own);
   const lane led(first);
   EXPECT_EQ(sync(led, ::getpid), own);
@@ -480,7 +481,7 @@ TEST_F(plain_intruder_test, a_lane_does_not_lead_to_another_node) {
   job_.reset();
   job j(network_job(between_->url() + "?count=2", key_));
   expect_no_lane_led_elsewhere(j, *between_);
-  EXPECT_TRUE(log_.comes_to_say("another node, or none of the job, has answered"));
+  EXPECT_TRUE(log_.comes_to_say("another node, or none of the job, has replied"));
 }
 
 TEST_F(plain_intruder_test, impossible_lanes_are_refused) {
@@ -498,7 +499,7 @@ TEST_F(plain_intruder_test, impossible_lanes_are_refused) {
   expect_job_undisturbed();
 }
 
-/// Threads and descriptors of the process that asks.
+/// Returns the numbers of threads and descriptors of the calling process.
 std::pair<std::size_t, std::size_t> threads_and_descriptors() {
   const auto count = [](const char* folder) {
     const std::filesystem::directory_iterator all(folder);
@@ -507,14 +508,14 @@ std::pair<std::size_t, std::size_t> threads_and_descriptors() {
   return {count("/proc/self/task"), count("/proc/self/fd")};
 }
 
-TEST_F(plain_intruder_test, lanes_that_are_cut_for_what_they_sent_give_everything_back) {
+TEST_F(plain_intruder_test, lanes_cut_for_invalid_bytes_leave_no_resources) {
   const auto before = sync(target_, threads_and_descriptors);
-  // No record at all, and a whole one that is no request, with more behind it.
+  // Bytes that are no record, and a complete record that is no request, with more bytes after it.
   const std::string no_record(64, '\xff');
   std::string no_request = bytes_of(record_header{commit_word(16, record_kind::reply), 0});
   no_request.resize(16);
   no_request += no_request + std::string(100'000, 'x');
-  // As one of the host's own, which has a worker of its own.
+  // Like a lane of the host with its own worker.
   const std::size_t lanes_before = between_->recorded().size();
   sync(lane(target_), [] {});
   tcp::connect_request o;
@@ -528,7 +529,7 @@ TEST_F(plain_intruder_test, lanes_that_are_cut_for_what_they_sent_give_everythin
     raw_client& c = clients.emplace_back(port_of(*server_));
     send_request(c, o, i % 2 == 0 ? no_record : no_request);
   }
-  // Those who opened them stay.
+  // The openers' ends stay open.
   EXPECT_TRUE(comes_true([&] { return sync(target_, threads_and_descriptors) == before; }));
   for (raw_client& c : clients)
     EXPECT_TRUE(c.is_ended_within(at_the_latest));
@@ -551,15 +552,15 @@ TEST_F(plain_intruder_test, memory_that_is_not_shared_cannot_be_copied) {
   }};
   for (const tcp::bulk_request& request : bad)
     expect_request_refused(copies, "memory that is not shared", bytes_of(request));
-  // The same with nothing wrong, so that the above is not refused for another reason.
+  // A valid request, to show that the others are not refused for another reason.
   raw_client c(port_of(*server_));
   send_request(c, copies, bytes_of(tcp::bulk_request{tcp::bulk_operation::get, 0, inside, 8}));
   EXPECT_FALSE(c.is_ended_within(milliseconds(300)));
-  EXPECT_EQ(c.heard().size(), 16U);
+  EXPECT_EQ(c.received().size(), 16U);
   expect_job_undisturbed();
 }
 
-TEST_F(plain_intruder_test, a_recorded_beginning_with_any_bit_flipped_leaves_the_job_alone) {
+TEST_F(plain_intruder_test, a_recorded_beginning_with_flipped_bits_is_harmless) {
   (void)lane(target_);
   const auto recorded = between_->recorded();
   ASSERT_GE(recorded.size(), 2U);
@@ -577,13 +578,13 @@ TEST_F(plain_intruder_test, a_recorded_beginning_with_any_bit_flipped_leaves_the
   expect_job_undisturbed();
 }
 
-TEST_F(plain_intruder_test, a_node_of_a_running_job_cannot_be_asked_for_again) {
+TEST_F(plain_intruder_test, running_nodes_cannot_be_requested_again) {
   expect_refused(between_->recorded().at(0).substr(0, sizeof(tcp::preamble) + request_frame_bytes),
                  "node 1 of this job runs here already");
   expect_job_undisturbed();
 }
 
-/// The client has a key of its own, and has seen the name of another one's job.
+/// The client has its own key, and has seen the name of another client's job.
 TEST_F(plain_intruder_test, nodes_are_refused_without_the_job_s_key) {
   target_request request;
   request.credentials = tcp::job_credentials::make(false);
@@ -599,8 +600,8 @@ TEST_F(plain_intruder_test, nodes_are_refused_without_the_job_s_key) {
   c.send(bytes_of(first) + bytes_of(header) +
          std::string(reinterpret_cast<const char*>(body.data()), body.size()));
   EXPECT_TRUE(c.is_ended_within(at_the_latest));
-  EXPECT_THAT(c.heard(), HasSubstr("a job whose key it does not have"));
-  // The job's owner has the number.
+  EXPECT_THAT(c.received(), HasSubstr("a job whose key it does not have"));
+  // The node's number is still free for the job's owner.
   EXPECT_EQ(job_->add(url_of(*server_)).id(), 2U);
   EXPECT_EQ(sync(target_, ::getpid), pid_);
 }

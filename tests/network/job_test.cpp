@@ -1,10 +1,10 @@
 #include "tests/network/support.hpp"
 #include "tests/sanitizer.hpp"
 
-#include <farcall/offload/in_order.hpp>
-#include <farcall/offload/job_test_support.hpp>
-#include <farcall/offload/stop_token.hpp>
+#include <farcall/async/stop_token.hpp>
+#include <farcall/copy/in_order.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,18 +18,18 @@
 #include <stop_token>
 #include <thread>
 
-/// What programs do with nodes, done with nodes behind servers, and with some of each kind.
+/// Tests a job's functions with nodes started by servers, and with mixed jobs.
 namespace farcall::test {
 namespace {
 
 using testing::HasSubstr;
 
-/// How the two targets of a job are reached. T and U stand for the URLs of two servers.
+/// Targets of a job. T and U stand for the URLs of two servers.
 struct layout {
   const char* name;
   const char* targets;
   bool has_key;
-  bool is_at_path = false; ///< the first server, at a Unix socket
+  bool is_at_path = false; ///< the first server listens at a Unix socket
 };
 
 void PrintTo(const layout& l, std::ostream* out) { *out << l.targets; }
@@ -94,7 +94,7 @@ TEST_P(network_job_test, calls_give_their_results) {
     ASSERT_EQ(all[i].get(), mixed(i));
 }
 
-TEST_P(network_job_test, nodes_are_processes_of_their_own_and_say_how_they_are_reached) {
+TEST_P(network_job_test, nodes_are_processes_and_describe_their_route) {
   const auto pid = sync(first_, ::getpid);
   EXPECT_NE(pid, ::getpid());
   EXPECT_NE(pid, sync(second_, ::getpid));
@@ -110,7 +110,7 @@ TEST_P(network_job_test, nodes_are_processes_of_their_own_and_say_how_they_are_r
   EXPECT_TRUE(has_tcp);
 }
 
-// Atomic: what orders the accesses is the answer of another process, which a sanitizer cannot see.
+// Atomic: a reply of another process orders the accesses, which a sanitizer cannot see.
 std::atomic<int> counted_here{0};
 
 // ---- stops ----
@@ -121,7 +121,7 @@ std::atomic<int> ran_there{0};
 
 void run_until_stopped() {
   const call_stop_token token = stop_token_of_call();
-  // Posted: while it waited for an answer, its worker would begin calls that the test stops.
+  // Posted: if it waited for a reply, its worker would begin calls that the test stops.
   post(host(), [] { ++begun_there; });
   if (comes_true([&] { return token.stop_requested(); })) sync(host(), [] { ++told_there; });
 }
@@ -251,8 +251,8 @@ std::vector<std::uint8_t> reversed(std::vector<std::uint8_t> v) {
   return v;
 }
 
-/// Many times what a ring holds, and no round number of anything. ThreadSanitizer takes long for
-/// bytes that other processes have changed (tests/tsan_suppressions.txt).
+/// Many times a ring's size, and not a multiple of any size. ThreadSanitizer is slow with bytes
+/// that other processes have changed (tests/tsan_suppressions.txt).
 constexpr std::size_t largest = test::under_sanitizer ? 600'003 : (std::size_t{20} << 20) + 3;
 
 constexpr std::size_t sizes[] = {
@@ -268,7 +268,7 @@ bool is_pattern(remote_span<const std::uint8_t> memory, std::size_t seed) {
   return std::ranges::equal(memory.local(), pattern(memory.size(), seed));
 }
 
-TEST_P(network_job_test, copies_in_order_wait_for_calls_and_calls_for_them) {
+TEST_P(network_job_test, ordered_copies_and_calls_wait_for_each_other) {
   for (const std::size_t n : sizes) {
     const buffer<std::uint8_t> there = first_.allocate<std::uint8_t>(n);
     const buffer<std::uint8_t> elsewhere = second_.allocate<std::uint8_t>(n);
@@ -369,7 +369,7 @@ TEST_P(network_job_test, exceptions_come_back) {
     EXPECT_EQ(e->type_name(), "std::out_of_range");
     EXPECT_THAT(e->what(), HasSubstr("far out"));
   }
-  // By way of another target.
+  // Through another target.
   const auto e = thrown_by<remote_error>([&] {
     sync(
         first_, [](const node& there) { sync(there, [] { throw std::out_of_range("further"); }); },
@@ -379,7 +379,7 @@ TEST_P(network_job_test, exceptions_come_back) {
   EXPECT_THAT(e->what(), HasSubstr("further"));
 }
 
-TEST_P(network_job_test, what_was_posted_is_done_before_the_job_ends) {
+TEST_P(network_job_test, posted_calls_run_before_the_job_ends) {
   const std::string file = folder_.file("posts");
   for (int i = 0; i < 1000; ++i)
     post(i % 2 == 0 ? first_ : second_, mark, file);
@@ -406,7 +406,7 @@ TEST_P(network_job_test, threads_of_the_host_call_at_the_same_time) {
 TEST_P(network_job_test, a_lane_has_a_worker_of_its_own) {
   const lane a(first_);
   const lane b(first_);
-  // Each waits in its handler for what only the other's brings about.
+  // Each handler waits until the other has begun.
   const std::string file = folder_.file("lanes");
   const auto meet = [](const std::string& path) {
     mark(path);
@@ -436,7 +436,7 @@ TEST_P(network_job_test, a_deadline_ends_the_wait_and_nothing_else) {
   }
 }
 
-TEST_P(network_job_test, nothing_is_left_after_the_job) {
+TEST_P(network_job_test, targets_end_with_the_job) {
   std::vector<pid_t> pids;
   for (const node& n : job_->targets())
     pids.push_back(sync(n, ::getpid));
@@ -495,7 +495,7 @@ TEST(network_jobs, work_at_an_address_of_ipv6) {
   EXPECT_EQ(got, sent);
 }
 
-TEST(network_jobs, a_copy_makes_no_connection_that_it_does_not_use) {
+TEST(network_jobs, a_copy_makes_no_unused_connection) {
   const captured_log log;
   const server s(local_server());
   job_options o = network_job(url_of(s));
@@ -503,7 +503,7 @@ TEST(network_jobs, a_copy_makes_no_connection_that_it_does_not_use) {
   const job j(o);
   const auto there = j.targets()[0].allocate<int>(100'000);
   put(std::vector<int>(100'000, 7), there).get();
-  // Who came and said nothing is sent away, with a warning, after the heartbeat timeout.
+  // A silent connection is closed, with a warning, after the heartbeat timeout.
   EXPECT_FALSE(comes_true([&] { return !log.text().empty(); }, std::chrono::milliseconds(900)))
       << log.text();
   put(std::vector<int>(100'000, 8), there).get();

@@ -1,7 +1,7 @@
 #include "tests/network/support.hpp"
 #include "tests/sanitizer.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -13,16 +13,16 @@
 
 #include <unistd.h>
 
-/// What lanes between machines cost that are there and seldom used.
+/// Measures the memory of lanes between machines that are open and seldom used.
 namespace farcall::test {
 namespace {
 
 constexpr std::size_t lanes = 100;
-constexpr std::size_t most_per_end = std::size_t{128} << 10;
+constexpr std::size_t max_per_end = std::size_t{128} << 10;
 
 constexpr const char* key_variable = "FARCALL_TEST_LANE_KEY";
 
-/// Bytes that this process has in the machine's memory.
+/// Resident bytes of this process.
 std::size_t resident() {
   std::ifstream file("/proc/self/statm");
   std::size_t pages = 0;
@@ -43,7 +43,7 @@ const role server_role("lane_memory_server", be_server);
 
 class lane_memory : public testing::TestWithParam<bool> {};
 
-TEST_P(lane_memory, of_an_idle_end_is_at_most_128_kib) {
+TEST_P(lane_memory, at_an_idle_end_is_at_most_128_kib) {
   if (under_sanitizer) GTEST_SKIP() << "a sanitizer keeps more than the program";
   const scratch_folder folder;
   const std::string key = folder.make_key(GetParam());
@@ -56,15 +56,15 @@ TEST_P(lane_memory, of_an_idle_end_is_at_most_128_kib) {
     for (std::size_t i = 0; i < count; ++i)
       EXPECT_EQ(sync(all.emplace_back(target), [] { return 7; }), 7);
   };
-  // What the first ones bring is for all.
+  // The first lanes also allocate memory that all lanes share.
   open(10);
   const std::size_t here = resident();
   const std::size_t there = sync(target, resident);
   open(lanes);
   RecordProperty("here", std::to_string((resident() - here) / lanes));
   RecordProperty("there", std::to_string((sync(target, resident) - there) / lanes));
-  EXPECT_LE((resident() - here) / lanes, most_per_end);
-  EXPECT_LE((sync(target, resident) - there) / lanes, most_per_end);
+  EXPECT_LE((resident() - here) / lanes, max_per_end);
+  EXPECT_LE((sync(target, resident) - there) / lanes, max_per_end);
 }
 
 INSTANTIATE_TEST_SUITE_P(with, lane_memory, testing::Bool(),

@@ -1,7 +1,7 @@
 #include "tests/network/packet_forwarder.hpp"
 #include "tests/network/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// A connection whose path breaks while others live, and a network that delivers what it has held
-/// when copies and calls have long been made again: that must have no effect.
+/// A connection's path breaks while others work, and the network delivers its held packets after
+/// copies and calls were made again: the late packets must have no effect.
 namespace farcall::test::late_delivery_test {
 namespace {
 
@@ -42,7 +42,7 @@ constexpr const char* key_variable = "FARCALL_TEST_LATE_KEY";
 constexpr const char* url_variable = "FARCALL_TEST_LATE_URL";
 constexpr const char* folder_variable = "FARCALL_TEST_LATE_FOLDER";
 
-/// Before this process has a second thread.
+/// Enters the namespace; call before this process has a second thread.
 void enter_namespace() {
   const std::string path = std::string("/run/netns/") + std::getenv(namespace_variable);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -50,8 +50,7 @@ void enter_namespace() {
   ::close(fd);
 }
 
-/// As kernels before 6.15: they repeat for minutes what is not acknowledged, also once nobody has
-/// the socket any more.
+/// Behaves like kernels before 6.15: they retransmit for minutes, even after the socket was closed.
 void refuse_repetition_limit() {
   constexpr std::uint32_t tcp_rto_max_ms = 44;
   constexpr auto argument = [](std::uint32_t n) {
@@ -91,7 +90,7 @@ job_options far_job() {
   return o;
 }
 
-/// Says `word`, and waits until the test has done its part.
+/// Says `word`, and waits for the test to continue.
 void after(const std::string& word) {
   say(word);
   const std::string file = std::string(std::getenv(folder_variable)) + "/" + word;
@@ -100,7 +99,7 @@ void after(const std::string& word) {
     ::usleep(1000);
 }
 
-/// Bytes that the system still sends for connections which nobody has any more.
+/// Returns the bytes that the system still sends for closed connections.
 std::size_t orphaned_bytes() {
   constexpr const char* fin_wait_1 = "04";
   std::ifstream table("/proc/self/net/tcp");
@@ -128,7 +127,7 @@ int repeat_a_put() {
   const auto memory = there.allocate<char>(bytes);
   put_sync(std::vector<char>(bytes, 'a'), memory); // makes the connection
   after("ready");
-  put_sync(std::vector<char>(bytes, 'b'), memory); // over another one in the end
+  put_sync(std::vector<char>(bytes, 'b'), memory); // ends over another connection
   if (orphaned_bytes() != 0) return 1;
   put_sync(std::vector<char>(bytes, 'c'), memory);
   after("done");
@@ -158,7 +157,7 @@ int fail_a_call() {
     sync(*one, begin, 2, ballast);
     return 1;
   } catch (const node_failed&) {
-    // Its path is broken.
+    // The lane's path is broken.
   }
   if (orphaned_bytes() != 0) return 2;
   const lane anew(there);
@@ -174,7 +173,7 @@ bool runs(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-/// With TLS, and without.
+/// Runs with TLS, and without.
 class late_delivery : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -209,7 +208,7 @@ class late_delivery : public testing::TestWithParam<bool> {
       ::unsetenv(v);
   }
 
-  /// How the role ends.
+  /// Runs the role; returns its exit status.
   int run(const std::string& role) {
     role_process host(role);
     EXPECT_EQ(host.line(), "ready");
@@ -228,7 +227,7 @@ class late_delivery : public testing::TestWithParam<bool> {
   std::optional<role_process> serving_;
 };
 
-TEST_P(late_delivery, leaves_memory_alone_behind_a_repeated_put) {
+TEST_P(late_delivery, does_not_change_memory_after_a_repeated_put) {
   EXPECT_EQ(run("late_delivery_put"), 0);
 }
 

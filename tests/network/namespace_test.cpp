@@ -1,7 +1,7 @@
 #include "tests/network/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 #include <fcntl.h>
 #include <sched.h>
 
-/// A host and a server in network namespaces of their own, with a wire between them that can be
-/// slow, and cut.
+/// Tests a host and a server in their own network namespaces, connected by a link that can be slow,
+/// and cut.
 namespace farcall::test::namespace_test {
 namespace {
 
@@ -28,7 +28,7 @@ constexpr const char* namespace_variable = "FARCALL_TEST_NETNS";
 constexpr const char* key_variable = "FARCALL_TEST_KEY";
 constexpr const char* url_variable = "FARCALL_TEST_URL";
 
-/// Before this process has a second thread.
+/// Enters the namespace; call before this process has a second thread.
 void enter_namespace() {
   const std::string path = std::string("/run/netns/") + std::getenv(namespace_variable);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -81,7 +81,7 @@ int use_link() {
   if (sync(j.targets()[2], ask, j.targets()[0]) != 6) return 5;
   if (sync(j.targets()[0], ask, j.targets()[2]) != 6) return 6;
   if (sync(j.targets()[0], ask, j.targets()[1]) != 6) return 7;
-  // More bytes than the link takes within the heartbeat timeout: what is slow is not gone.
+  // More bytes than the link carries within the heartbeat timeout: slow is not failed.
   const std::vector<std::uint32_t> large(1'500'000, 1);
   if (sync(j.targets()[0], sum, large) != large.size()) return 8;
   return 0;
@@ -131,7 +131,7 @@ class network_namespaces : public testing::Test {
       GTEST_SKIP() << "addresses, or limits of rate (tc tbf), cannot be set here";
     }
     key_ = folder_.file("key");
-    // That of a client, which nodes do not need among themselves.
+    // A client's key, which nodes do not need among themselves.
     tcp::write_key_file(key_, "alice");
     ::setenv(key_variable, key_.c_str(), 1);
     ::setenv(namespace_variable, server_.c_str(), 1);
@@ -171,12 +171,12 @@ TEST_F(network_namespaces, jobs_work_over_a_link_with_a_limited_rate) {
   EXPECT_EQ(host.wait(std::chrono::seconds(100)), 0);
 }
 
-TEST_F(network_namespaces, a_link_that_goes_down_ends_the_nodes_behind_it_on_both_sides) {
+TEST_F(network_namespaces, a_broken_link_ends_nodes_on_both_sides) {
   role_process host("namespace_lose_link");
   std::vector<pid_t> pids;
   for (int i = 0; i < 3; ++i)
     pids.push_back(std::stoi(host.line()));
-  pids.pop_back(); // it is on the host's side
+  pids.pop_back(); // runs on the host's side
   ASSERT_EQ(host.line(), "ready");
   ASSERT_TRUE(runs("ip -n " + server_ + " link set s0 down"));
   EXPECT_THAT(host.line(), testing::AllOf(HasSubstr("node 1"), HasSubstr(server_address)));
@@ -185,10 +185,10 @@ TEST_F(network_namespaces, a_link_that_goes_down_ends_the_nodes_behind_it_on_bot
   EXPECT_TRUE(all_end_within(pids, at_the_latest));
 }
 
-TEST_F(network_namespaces, a_server_beyond_an_absent_link_is_given_up_in_time) {
+TEST_F(network_namespaces, a_server_behind_a_missing_link_times_out) {
   ASSERT_TRUE(runs("ip -n " + server_ + " link set s0 down"));
   role_process host("namespace_use_link");
-  // It ends by the exception that says so.
+  // An uncaught exception ends the host.
   EXPECT_LT(host.wait(std::chrono::seconds(60)), 0);
 }
 

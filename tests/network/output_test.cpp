@@ -1,6 +1,6 @@
 #include "tests/network/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-/// What targets print, here and elsewhere, on its way to the terminal, and what they read.
+/// Tests the output of targets, local and remote, on its way to the terminal, and their input.
 namespace farcall::test {
 namespace {
 
@@ -26,7 +26,7 @@ using testing::Not;
 
 constexpr int last_lines = 2000;
 
-/// As many bytes as there are, without waiting: 0 at the end.
+/// Reads one byte; returns 0 at the end of the input.
 ssize_t bytes_of_input() {
   char c = 0;
   return ::read(STDIN_FILENO, &c, 1);
@@ -37,7 +37,7 @@ void print_some() {
   std::fprintf(stderr, "err\n");
 }
 
-/// Ends at once behind its last words, by one way or the other.
+/// Ends right after the last output, by a signal or by _exit().
 void print_and_end(bool is_killed) {
   for (int i = 0; i < last_lines; ++i)
     std::printf("line %d\n", i);
@@ -60,7 +60,7 @@ const role printers("printers", host_of_printers);
 
 std::string self() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-/// Starts the role by a shell with these words before the program.
+/// Runs the role in a shell with `before` in front of the program.
 outcome run_printers(const std::string& before, const std::string& redirected = "2>&1") {
   return outcome_of("echo typed | FARCALL_TEST_ROLE=printers " + before + " " + self() + " " +
                     redirected);
@@ -106,7 +106,7 @@ TEST(output, a_program_labels_lines_of_its_targets_by_itself) {
   EXPECT_THAT(o.text, Not(HasSubstr("0: ")));
 }
 
-TEST(output, of_targets_elsewhere_arrives_as_it_was_printed) {
+TEST(output, from_remote_targets_arrives_unchanged) {
   const server there(local_server());
   const std::string targets = "FARCALL_TARGETS='" + url_of(there) + "?count=2'";
   const outcome out = run_printers(targets, "2>/dev/null");
@@ -121,17 +121,17 @@ TEST(output, of_targets_elsewhere_arrives_as_it_was_printed) {
   EXPECT_EQ(err.text, "err\nerr\n");
 }
 
-TEST(output, a_setting_that_is_neither_yes_nor_no_is_refused) {
+TEST(output, settings_other_than_yes_and_no_are_refused) {
   const outcome o = run_printers("FARCALL_LABEL=maybe " FARCALL_COMMAND " run -n 2");
   EXPECT_EQ(o.status, 2) << o.text;
   EXPECT_THAT(o.text, HasSubstr("FARCALL_LABEL"));
 }
 
-// ---- nobody reads -------------------------------------------------------------------------------
+// ---- output without a reader --------------------------------------------------------------------
 
 constexpr std::string_view line = "fifteen letters\n";
 
-/// Prints until nobody takes any more; how many lines, but for the one that it is in.
+/// Prints until writing blocks; returns the number of complete lines.
 std::size_t fill_output() {
   const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
   ::fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
@@ -141,7 +141,7 @@ std::size_t fill_output() {
     const ssize_t wrote = ::write(STDOUT_FILENO, rest.data(), rest.size());
     if (wrote > 0) bytes += static_cast<std::size_t>(wrote);
     pollfd writable{STDOUT_FILENO, POLLOUT, 0};
-    // On a machine that is slow this may be too soon, which costs the test nothing but strength.
+    // On a slow machine 200 ms may be too short, which only weakens the test.
     if (wrote < 0 && (errno != EAGAIN || ::poll(&writable, 1, 200) == 0)) break;
   }
   ::fcntl(STDOUT_FILENO, F_SETFL, flags);
@@ -152,7 +152,7 @@ int ask_first() {
   return sync(node_at(1), [] { return 42; });
 }
 
-/// A host whose output nobody reads until its target has filled everything on the way.
+/// A host whose output is not read until its target has filled all buffers.
 int stalled_host() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return 2;
@@ -161,7 +161,7 @@ int stalled_host() {
   const job j;
   const std::size_t lines = sync(j.targets()[0], fill_output);
   if (lines == 0 || lines > (std::size_t{2} << 20) / line.size()) return 3;
-  // Everything else goes on: what goes by the same connection, too.
+  // Other calls continue, even on the same connection.
   if (sync(j.targets()[1], ask_first) != 42) return 4;
   std::size_t got = 0;
   std::array<char, 65536> piece;
@@ -176,7 +176,7 @@ int stalled_host() {
 }
 const role stalled("stalled", stalled_host);
 
-TEST(output, that_nobody_reads_holds_up_the_target_and_nothing_else) {
+TEST(output, without_a_reader_blocks_only_its_target) {
   {
     const scoped_variable label("FARCALL_LABEL", "yes");
     const scoped_variable targets("FARCALL_TARGETS", "shm:2");

@@ -25,11 +25,11 @@
 namespace farcall::test {
 namespace {
 
-constexpr std::size_t longest_packet = 65536;
-/// Longer ones carry data of copies and calls; heartbeats, acknowledgements and handshakes pass.
-constexpr std::size_t longest_short = 600;
+constexpr std::size_t max_packet = 65536;
+/// Longer packets carry data of copies and calls; heartbeats, acknowledgements and handshakes pass.
+constexpr std::size_t max_short = 600;
 
-/// The part of a packet that counts here.
+/// Fields of a packet's TCP header.
 struct tcp_head {
   std::uint16_t near_port = 0;
   bool ends = false; ///< FIN or RST
@@ -46,7 +46,7 @@ bool read_head(std::span<const std::byte> packet, bool is_from_near, tcp_head& h
   return true;
 }
 
-/// A device, up, with an address.
+/// Makes a tun device that is up and has an address.
 unique_fd make_device(const std::string& address) {
   unique_fd made(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   ifreq request{};
@@ -60,7 +60,7 @@ unique_fd make_device(const std::string& address) {
   return made;
 }
 
-/// In a thread of its own, as a namespace is a thread's.
+/// Uses its own thread, as a namespace belongs to a thread.
 unique_fd make_device_in(const std::string& name, const std::string& address) {
   unique_fd made;
   std::exception_ptr failure;
@@ -100,7 +100,7 @@ void packet_forwarder::run() {
 }
 
 void packet_forwarder::pass(int from, int to, bool is_from_near) {
-  std::vector<std::byte> packet(longest_packet);
+  std::vector<std::byte> packet(max_packet);
   for (;;) {
     const ssize_t got = ::read(from, packet.data(), packet.size());
     if (got <= 0) return;
@@ -120,7 +120,7 @@ bool packet_forwarder::is_kept(std::span<const std::byte> bytes, bool is_from_ne
     return false;
   }
   if (!is_broken) return false;
-  if (bytes.size() > longest_short) {
+  if (bytes.size() > max_short) {
     held_.emplace_back(bytes.begin(), bytes.end());
     return true;
   }

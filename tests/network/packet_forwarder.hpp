@@ -14,37 +14,37 @@
 
 namespace farcall::test {
 
-/// Passes packets of IPv4 between two network namespaces, and does to TCP connections what a
-/// network with several paths does: one path stops passing long packets on, and what it has held
-/// arrives at any later time.
+/// Forwards IPv4 packets between two network namespaces, and treats TCP connections like a network
+/// with several paths: one path stops forwarding long packets, and the held packets arrive at any
+/// later time.
 class packet_forwarder {
  public:
   static constexpr const char* near_address = "10.203.78.1";
   static constexpr const char* far_address = "10.203.78.2";
 
-  /// Makes a device in either namespace. Throws error.
+  /// Makes a device in each namespace. Throws error.
   packet_forwarder(const std::string& near_namespace, const std::string& far_namespace);
   packet_forwarder(const packet_forwarder&) = delete;
   packet_forwarder& operator=(const packet_forwarder&) = delete;
   ~packet_forwarder();
 
-  /// From here on, of the connections that there are: long packets from the near side are held, and
-  /// resets and ends from there are dropped.
+  /// Breaks the path of the existing connections: holds long packets from the near side, and drops
+  /// its FIN and RST packets.
   void break_path();
-  /// Lets what was held arrive, and waits until the far side has replied to each connection.
-  /// Returns how many packets there were.
+  /// Delivers the held packets, and waits until the far side has replied on each connection.
+  /// Returns the number of packets.
   std::size_t release_held();
 
  private:
   void run();
   void pass(int from, int to, bool is_from_near);
-  /// With the mutex. True for a packet that is not to be passed on now.
+  /// Called with the mutex held. True if the packet is held or dropped.
   [[nodiscard]] bool is_kept(std::span<const std::byte> bytes, bool is_from_near);
 
   unique_fd near_;
   unique_fd far_;
   std::mutex mutex_;
-  std::map<std::uint16_t, bool> flows_; ///< by ports of the near side; true if the path is broken
+  std::map<std::uint16_t, bool> flows_; ///< by the near side's port; true if the path is broken
   std::vector<std::vector<std::byte>> held_;
   std::map<std::uint16_t, std::size_t> replies_; ///< packets from the far side since the release
   std::atomic<bool> stops_{false};

@@ -16,15 +16,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/// Paths between nodes that break without a word, while host and server still hear each other.
+/// Tests paths between nodes that break silently, while the connection of host and server works.
 namespace farcall::test {
 namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-/// Has the system of this process not see what comes over its TCP connections of now, or see it
-/// again. How many these are.
+/// Makes the system drop, or accept again, incoming packets of this process's current TCP
+/// connections. Returns the number of connections.
 int set_paths(bool are_whole) {
   sock_filter drop_all{BPF_RET | BPF_K, 0, 0, 0};
   const sock_fprog filter{1, &drop_all};
@@ -54,7 +54,7 @@ bool may_break_paths() {
   return ::setsockopt(socket.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
 }
 
-/// Two targets that reach each other by TCP, as one of them is no server's.
+/// Two targets that reach each other by TCP, as one of them was not started by a server.
 class network_paths : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -70,6 +70,8 @@ class network_paths : public testing::TestWithParam<bool> {
   }
 
   static constexpr milliseconds timeout{1000};
+  /// Length of a break without failures; the rest of the timeout is a reserve for a busy machine.
+  static constexpr milliseconds shorter_break = timeout * 7 / 10;
   captured_log log_;
   scratch_folder folder_;
   std::optional<server> server_;
@@ -89,24 +91,24 @@ TEST_P(network_paths, that_are_broken_fail_the_calls_on_them) {
               testing::ThrowsMessage<node_failed>(HasSubstr("node 1")));
   EXPECT_THROW((void)of_other.get(), remote_error);
   EXPECT_TRUE(log_.comes_to_say("is broken: what was sent there was not acknowledged"));
-  // The node lives, and can be reached by new connections.
+  // The node lives, and new connections reach it.
   EXPECT_TRUE(there_.alive());
   const lane anew(there_);
   EXPECT_EQ(sync(anew, ::getpid), pid_);
 }
 
-TEST_P(network_paths, that_are_broken_hold_up_no_copy) {
+TEST_P(network_paths, that_are_broken_block_no_copy) {
   const auto memory = there_.allocate<char>(10'000'000);
   const std::vector<char> sent(memory.size(), 'x');
   put(sent, memory).get();
   ASSERT_GE(sync(there_, break_paths), 2);
-  // Over a new connection, when the one that there was has been found broken.
+  // Uses a new connection once the old one is found broken.
   std::vector<char> got(sent.size());
   get(memory, got).get();
   EXPECT_EQ(got, sent);
 }
 
-/// Those of the host and of the server, which are in this process, and those of a target.
+/// Breaks the paths of the host and the server, which are in this process, and of a target.
 TEST_P(network_paths, that_come_back_in_time_lose_nothing) {
   std::vector<future<int>> calls;
   const auto call = [&](const node& n) {
@@ -116,11 +118,11 @@ TEST_P(network_paths, that_come_back_in_time_lose_nothing) {
   call(there_);
   ASSERT_GE(break_paths(), 2);
   call(there_);
-  std::this_thread::sleep_for(timeout * 9 / 10);
+  std::this_thread::sleep_for(shorter_break);
   call(other_);
   set_paths(true);
-  // What the target has sent is acknowledged by the request of the next break, which is another
-  // one.
+  // Wait, so that the request of the next break acknowledges the target's bytes; otherwise the two
+  // breaks would add up.
   for (future<int>& earlier : calls)
     earlier.wait();
   future<int> mended = async(
@@ -130,7 +132,7 @@ TEST_P(network_paths, that_come_back_in_time_lose_nothing) {
         std::this_thread::sleep_for(milliseconds(ms));
         return set_paths(true);
       },
-      static_cast<int>((timeout * 9 / 10).count()));
+      static_cast<int>(shorter_break.count()));
   call(there_);
   EXPECT_GE(mended.get(), 1);
   call(there_);
@@ -139,7 +141,7 @@ TEST_P(network_paths, that_come_back_in_time_lose_nothing) {
   EXPECT_EQ(log_.count("broken"), 0U) << log_.text();
 }
 
-/// The system sends only probes of idle connections while the path is broken.
+/// While the path is broken, the system sends only probes of idle connections.
 TEST_P(network_paths, that_come_back_in_time_lose_no_long_call) {
   future<int> call = async(there_, [] {
     std::this_thread::sleep_for(3 * timeout);
@@ -147,7 +149,7 @@ TEST_P(network_paths, that_come_back_in_time_lose_no_long_call) {
   });
   std::this_thread::sleep_for(timeout * 3 / 10);
   ASSERT_GE(break_paths(), 2);
-  std::this_thread::sleep_for(timeout * 9 / 10);
+  std::this_thread::sleep_for(shorter_break);
   set_paths(true);
   EXPECT_EQ(call.get(), 1);
   EXPECT_EQ(log_.count("broken"), 0U) << log_.text();

@@ -11,7 +11,7 @@
 
 namespace farcall::test {
 
-/// A job with one target of a server in this process, behind a proxy.
+/// A job with one target, started by a server in this process, behind a proxy.
 class proxied_job {
  protected:
   proxied_job(bool has_key, std::chrono::milliseconds heartbeat_timeout,
@@ -28,7 +28,7 @@ class proxied_job {
     pid_ = sync(target_, ::getpid);
   }
 
-  /// Before the server and its targets, so that they write there.
+  /// Declared before the server and its targets, so that they write to it.
   captured_log log_;
   scratch_folder folder_;
   std::string key_;

@@ -16,9 +16,9 @@
 namespace farcall::test {
 namespace {
 
-constexpr std::size_t most_recorded = 4096;
-constexpr std::size_t most_waiting = std::size_t{1} << 20;
-constexpr int look_interval_ms = 2;
+constexpr std::size_t max_recorded = 4096;
+constexpr std::size_t max_waiting = std::size_t{1} << 20;
+constexpr int poll_interval_ms = 2;
 
 unique_fd connect_to_port(std::uint16_t port) {
   return tcp::connect_to({"127.0.0.1", port}, clock::now() + std::chrono::seconds(10));
@@ -41,6 +41,12 @@ proxy::~proxy() {
 std::vector<std::string> proxy::recorded() const {
   const std::lock_guard guard(mutex_);
   return recorded_;
+}
+
+bool proxy::has_ended(std::size_t number) const {
+  const std::lock_guard guard(mutex_);
+  const auto at = std::ranges::find(pairs_, number, &pair::number);
+  return number < recorded_.size() && (at == pairs_.end() || at->client.has_ended);
 }
 
 void proxy::end_connections(std::size_t from, bool reset) {
@@ -72,12 +78,12 @@ void proxy::take() {
 }
 
 void proxy::read(side& from, side& to, std::string* record, bool swallows) const {
-  if (!from.has_ended && to.waiting.size() < most_waiting) {
+  if (!from.has_ended && to.waiting.size() < max_waiting) {
     char piece[65536];
     // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): it does not block
     const ssize_t got = ::recv(from.fd.get(), piece, sizeof piece, MSG_DONTWAIT);
     if (got > 0) {
-      // A preamble comes in one piece.
+      // A preamble arrives in one read.
       if (const std::uint32_t node = leads_to_;
           record != nullptr && record->empty() && node != no_node &&
           got >= static_cast<ssize_t>(sizeof(tcp::preamble))) {
@@ -86,7 +92,7 @@ void proxy::read(side& from, side& to, std::string* record, bool swallows) const
       const bool is_swallowed = swallows && from.come >= swallowed_behind_;
       from.come += static_cast<std::size_t>(got);
       if (!is_swallowed) to.waiting.append(piece, static_cast<std::size_t>(got));
-      if (record != nullptr && record->size() < most_recorded) {
+      if (record != nullptr && record->size() < max_recorded) {
         record->append(piece, static_cast<std::size_t>(got));
       }
     } else if (got == 0 || errno != EAGAIN) {
@@ -128,7 +134,7 @@ bool proxy::are_held() const {
 void proxy::run() {
   while (!stops_) {
     if (is_silent_) {
-      ::usleep(look_interval_ms * 1000);
+      ::usleep(poll_interval_ms * 1000);
       continue;
     }
     std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}};
@@ -142,7 +148,7 @@ void proxy::run() {
         }
       }
     }
-    ::poll(watched.data(), watched.size(), look_interval_ms);
+    ::poll(watched.data(), watched.size(), poll_interval_ms);
     if (stops_ || is_silent_) continue;
     {
       const std::lock_guard guard(mutex_);
@@ -182,11 +188,11 @@ bool raw_client::is_ended_within(std::chrono::milliseconds bound) {
   const time_point end = clock::now() + bound;
   while (clock::now() < end) {
     pollfd waiting{fd_.get(), POLLIN, 0};
-    if (::poll(&waiting, 1, look_interval_ms) <= 0) continue;
+    if (::poll(&waiting, 1, poll_interval_ms) <= 0) continue;
     char piece[4096];
     const ssize_t got = ::recv(fd_.get(), piece, sizeof piece, MSG_DONTWAIT);
     if (got > 0) {
-      heard_.append(piece, static_cast<std::size_t>(got));
+      received_.append(piece, static_cast<std::size_t>(got));
     } else if (got == 0 || errno != EAGAIN) {
       return true;
     }

@@ -1,7 +1,7 @@
 #include "tests/network/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/offload/node_change.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-/// Nodes that join and come back over a network.
+/// Tests nodes that join and rejoin over a network.
 namespace farcall::test {
 namespace {
 
@@ -45,7 +45,7 @@ TEST(returns, targets_of_servers_can_be_added) {
   EXPECT_EQ(sync(j.targets()[0], fn<&ask_number_of>, local.id()), local.id());
 }
 
-TEST(returns, a_target_is_there_again_after_its_server_is) {
+TEST(returns, a_target_returns_after_its_server) {
   std::optional<server> serving(local_server());
   server_options again = local_server();
   again.listen.port = port_of(*serving);
@@ -62,7 +62,7 @@ TEST(returns, a_target_is_there_again_after_its_server_is) {
   EXPECT_EQ(sync(lost, fn<&own_number>), 1U);
   serving.reset();
   ASSERT_TRUE(eventually([&] { return !lost.alive(); }));
-  // Attempts fail for a while.
+  // Attempts fail meanwhile.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   serving.emplace(again);
   ASSERT_TRUE(eventually([&] {
@@ -75,7 +75,7 @@ TEST(returns, a_target_is_there_again_after_its_server_is) {
   EXPECT_FALSE(lost.alive());
 }
 
-TEST(returns, a_target_that_does_not_stay_comes_back_less_and_less_often) {
+TEST(returns, a_failing_target_restarts_with_growing_pauses) {
   const server serving(local_server());
   job_options o = network_job(url_of(serving));
   o.restart_lost_servers = true;
@@ -94,12 +94,12 @@ TEST(returns, a_target_that_does_not_stay_comes_back_less_and_less_often) {
     return joined.size() >= 4;
   }));
   const std::lock_guard guard(mutex);
-  // A pause doubles: 0.25, 0.5, 1, 2 s.
+  // Pauses double: 0.25, 0.5, 1, 2 s.
   EXPECT_GE(joined[2] - joined[1], std::chrono::milliseconds(900));
   EXPECT_GE(joined[3] - joined[2], std::chrono::milliseconds(1800));
 }
 
-TEST(returns, the_end_of_a_job_does_not_wait_for_servers_that_are_gone) {
+TEST(returns, the_jobs_end_does_not_wait_for_lost_servers) {
   std::optional<server> serving(local_server());
   job_options o = network_job(url_of(*serving));
   o.restart_lost_servers = true;

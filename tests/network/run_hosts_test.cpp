@@ -1,8 +1,8 @@
 #include "tests/network/support.hpp"
 
 #include <farcall/base/unique_fd.hpp>
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/socket.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/// `farcall run --hosts`, with a stand-in for ssh that stays on this machine.
+/// Tests `farcall run --hosts`, with a replacement for ssh that stays on this machine.
 namespace farcall::test {
 namespace {
 
@@ -27,7 +27,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
-/// The program that is run: a host that uses its targets and says what it found.
+/// Program to run: a host that calls its targets and prints what it found.
 int use_targets() {
   const job j;
   std::string said = "targets:";
@@ -56,7 +56,7 @@ int use_targets() {
                                    for (pid_t pid : {::getpid(), ::getppid()}) {
                                      for (const char* name : {"/environ", "/cmdline"}) {
                                        std::ifstream part("/proc/" + std::to_string(pid) + name);
-                                       // Servers let only root look.
+                                       // Only root may read a server's files there.
                                        if (!part && pid == ::getppid()) continue;
                                        std::stringstream text;
                                        text << part.rdbuf();
@@ -75,7 +75,7 @@ int use_targets() {
 }
 const role use_role("use_targets", use_targets);
 
-/// The program that is run: says where its targets are, and what they were given.
+/// Program to run: prints its targets' working folders and exported variables.
 int show_place() {
   const job j;
   for (const node& n : j.targets()) {
@@ -92,11 +92,11 @@ const role show_role("show_place", show_place);
 class run_hosts_test : public testing::Test {
  protected:
   run_hosts_test() {
-    // What ssh does, but here: the host's name goes, and a shell takes the rest.
+    // Like ssh, but on this machine: drops the host's name, and passes the rest to a shell.
     write(ssh_,
           "#!/bin/sh\n"
           "host=$1; shift\n"
-          "echo \"Welcome to $host\"\n"
+          "echo \"This is $host\"\n"
           "if [ $host = away ]; then echo 'no route to away' >&2; exit 255; fi\n"
           "if [ $host = silent ]; then sleep 60; fi\n"
           "if [ $host = talks ]; then exec yes; fi\n"
@@ -133,7 +133,7 @@ class run_hosts_test : public testing::Test {
         std::ifstream in(entry.path() / "cmdline");
         std::stringstream text;
         text << in.rdbuf();
-        // Servers, targets and the program all have it among their words.
+        // Servers, targets and the program all have this path in their command lines.
         if (text.str().find(folder_.file("mark")) != std::string::npos) return false;
       }
       return true;
@@ -154,7 +154,7 @@ TEST_F(run_hosts_test, the_program_gets_encrypted_targets_on_all_hosts) {
   EXPECT_THAT(o.text, AllOf(HasSubstr("targets: tcp+key tcp+key tcp+key\n"), HasSubstr(" 384\n"),
                             HasSubstr("key is hidden")));
   EXPECT_TRUE(nothing_runs());
-  // The key went with the run.
+  // The key file was removed at the end of the run.
   const auto key = o.text.find("key /");
   ASSERT_NE(key, std::string::npos) << o.text;
   const std::string file = o.text.substr(key + 4, o.text.find(' ', key + 4) - key - 4);
@@ -192,22 +192,22 @@ TEST_F(run_hosts_test, a_host_that_never_stops_talking_is_given_up) {
   EXPECT_TRUE(nothing_runs());
 }
 
-TEST_F(run_hosts_test, a_host_that_does_not_answer_is_given_up) {
+TEST_F(run_hosts_test, a_silent_host_is_given_up) {
   const outcome o = outcome_of(command("silent address=127.0.0.1\n", "--start-timeout-ms 300"));
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("host silent"), HasSubstr("in time")));
   EXPECT_TRUE(nothing_runs());
 }
 
-/// Servers start at the same time: nobody waits for the first before the second is heard.
-TEST_F(run_hosts_test, of_which_one_host_fails_ends_at_once) {
+/// Servers start concurrently: the failure of one is noticed while another one is still silent.
+TEST_F(run_hosts_test, a_failing_host_ends_the_run_at_once) {
   const outcome o = outcome_of(command("waits address=127.0.0.1\naway address=127.0.0.1\n"));
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("host away"), Not(HasSubstr("host waits"))));
   EXPECT_TRUE(nothing_runs());
 }
 
-TEST_F(run_hosts_test, a_host_by_its_name_is_served_at_all_addresses) {
+TEST_F(run_hosts_test, servers_of_named_hosts_listen_at_all_addresses) {
   const outcome o = outcome_of(command("localhost slots=2\n"));
   EXPECT_EQ(o.status, 7) << o.text;
   EXPECT_THAT(o.text, HasSubstr("targets: tcp+key tcp+key\n"));
@@ -234,7 +234,7 @@ TEST_F(run_hosts_test, servers_listen_at_the_port_that_is_given) {
 TEST_F(run_hosts_test, targets_work_in_the_folder_of_the_command) {
   const std::string here = std::filesystem::current_path();
   std::filesystem::create_directory(folder_.file("ssh begins here"));
-  // ssh begins elsewhere, and what it is to run passes a filter first.
+  // ssh starts in another folder, and passes the command through a filter.
   const auto write_ssh_with = [&](const std::string& filter) {
     write(ssh_,
           "#!/bin/sh\ncd '" + folder_.file("ssh begins here") + "' && shift && PATH=" +
@@ -254,7 +254,7 @@ TEST_F(run_hosts_test, targets_work_in_the_folder_of_the_command) {
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.text, AllOf(HasSubstr("host here"),
                                HasSubstr("cannot use /does/not/exist as the working folder")));
-  // The folder of the command is not on every machine.
+  // The command's folder may be missing on a machine.
   write_ssh_with("sed 's:--folder-if-there :&/absent:'");
   EXPECT_THAT(outcome_of(command(hosts, "", "show_place")).text,
               HasSubstr("in " + folder_.file("ssh begins here") + " with"));
@@ -262,7 +262,7 @@ TEST_F(run_hosts_test, targets_work_in_the_folder_of_the_command) {
 
 TEST_F(run_hosts_test, exported_variables_reach_targets_and_no_command_line) {
   const scoped_variable secret("FARCALL_TEST_EXPORTED", "a secret, 'quoted'");
-  // What ssh would not hand on.
+  // A variable that ssh would not pass on.
   const std::string without = "sed -i '2i unset FARCALL_TEST_EXPORTED' " + ssh_ + " && ";
   const std::string hosts = "here address=127.0.0.1\n";
   EXPECT_THAT(outcome_of(without + command(hosts, "", "show_place")).text,
@@ -278,7 +278,7 @@ TEST_F(run_hosts_test, exported_variables_reach_targets_and_no_command_line) {
   EXPECT_THAT(unset.text, HasSubstr("FARCALL_TEST_UNSET: it is not set here"));
 }
 
-TEST_F(run_hosts_test, an_address_of_another_machine_is_an_error_with_its_reason) {
+TEST_F(run_hosts_test, another_machines_address_is_an_error_with_reason) {
   const outcome o = outcome_of(command("here address=192.0.2.1\n"));
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.text, AllOf(HasSubstr("host here"), HasSubstr("cannot listen on 192.0.2.1")));
@@ -303,7 +303,7 @@ TEST_F(run_hosts_test, mistakes_in_the_file_are_named_with_their_line) {
   EXPECT_THAT(outcome_of(command("here\n", "-n 3")).text, HasSubstr("--hosts"));
 }
 
-/// Runs the command until its targets are there, then signals it; its status.
+/// Runs the command until its targets are there, then signals it; sets its exit status.
 void run_hosts_test::run_until_signalled(int signal, int& status) {
   const scoped_variable hang("FARCALL_TEST_HANG", "1");
   FILE* out = ::popen(("echo $$; " + command("here address=127.0.0.1 count=2\n")).c_str(), "re");
@@ -319,7 +319,7 @@ void run_hosts_test::run_until_signalled(int signal, int& status) {
   status = ::pclose(out);
 }
 
-TEST_F(run_hosts_test, a_run_that_is_told_to_end_ends_its_program_and_servers) {
+TEST_F(run_hosts_test, a_terminated_run_ends_its_program_and_servers) {
   int status = 0;
   ASSERT_NO_FATAL_FAILURE(run_until_signalled(SIGTERM, status));
   ASSERT_TRUE(WIFEXITED(status));
@@ -332,7 +332,7 @@ TEST_F(run_hosts_test, a_run_that_is_killed_leaves_nothing_behind) {
   ASSERT_NO_FATAL_FAILURE(run_until_signalled(SIGKILL, status));
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_TRUE(nothing_runs()) << "servers or the program";
-  // No key either: only what this test has put there.
+  // The key is removed as well: only the test's own files are left.
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder_.file("")))
     files.push_back(entry.path().filename());

@@ -1,8 +1,8 @@
 #include "tests/network/support.hpp"
 #include "tests/sanitizer.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/secret.hpp>
+#include <tests/jobs.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,17 +20,17 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-/// Where keys and the job's secret lie in the memory of hosts, servers and targets.
+/// Searches the memory of hosts, servers and targets for copies of keys and of the job's key.
 namespace farcall::test {
 namespace {
 
 struct mapping {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  bool is_for_secrets = false; ///< core dumps leave it out, and forks have it empty
+  bool is_for_secrets = false; ///< left out of core dumps, and zero in forked processes
 };
 
-/// What this process has of its own and can write to.
+/// Returns the private writable mappings of this process.
 std::vector<mapping> own_mappings() {
   std::vector<mapping> all;
   std::ifstream file("/proc/self/smaps");
@@ -53,7 +53,7 @@ std::vector<mapping> own_mappings() {
 
 constexpr std::size_t page = 4096;
 
-/// Copies of this process's memory, on a page for secrets, so that they are not searched.
+/// A copy of a part of this process's memory, on pages for secrets, which are not searched.
 class window {
  public:
   window() {
@@ -70,7 +70,7 @@ class window {
     ::munmap(data_, size);
   }
 
-  /// As much as there is at `from`; nothing where another thread has given it back.
+  /// Returns up to `bytes` bytes at `from`; none if another thread has unmapped them.
   [[nodiscard]] std::span<const std::byte> look(std::uintptr_t from, std::size_t bytes) {
     const iovec here{data_, std::min(bytes, size)};
     const iovec there{reinterpret_cast<void*>(from), here.iov_len};
@@ -84,7 +84,7 @@ class window {
   std::byte* data_ = nullptr;
 };
 
-/// What begins a page for secrets and has the size of a key, each once.
+/// Returns the secrets of a key's size at the beginning of pages for secrets, each once.
 std::vector<tcp::secret> own_secrets() {
   std::vector<tcp::secret> secrets;
   const std::vector<mapping> before = own_mappings();
@@ -102,13 +102,13 @@ std::vector<tcp::secret> own_secrets() {
   return secrets;
 }
 
-/// In how many places of all other memory they lie.
+/// Returns the number of copies in all other memory.
 std::size_t strays_of(std::span<const tcp::secret> secrets) {
   std::size_t found = 0;
   window w;
   for (const mapping& m : own_mappings()) {
     if (m.is_for_secrets) continue;
-    // One page twice, so that none is cut in two.
+    // Overlap by one page, so that no copy is cut in two.
     const std::size_t step = window::size - page;
     for (std::uintptr_t at = m.begin; at < m.end; at += step) {
       const auto bytes = w.look(at, m.end - at);
@@ -125,13 +125,13 @@ std::size_t strays_of(std::span<const tcp::secret> secrets) {
 }
 
 bool can_be_searched() {
-  // It has terabytes of its own, and keeps what was given back.
+  // A sanitizer has terabytes of its own mappings, and keeps freed memory.
   if (under_sanitizer) return false;
   const tcp::secret s = tcp::secret::random(tcp::key_bytes);
   return !own_secrets().empty();
 }
 
-/// A place that is none for secrets.
+/// Ordinary memory to plant a key in.
 std::array<std::byte, tcp::key_bytes> planted;
 
 TEST(secrecy, strays_are_found) {
@@ -146,9 +146,9 @@ TEST(secrecy, strays_are_found) {
   EXPECT_EQ(found, 1U);
 }
 
-/// Connections of each kind, by hosts, servers and targets, leave no copy of the key. Of the job's
-/// secret targets have none; hosts and servers may have some on stacks, where it was handed on.
-TEST(secrecy, of_keys_and_jobs_where_a_job_runs) {
+/// Connections of each kind leave no copy of the key in hosts, servers and targets. The job's key
+/// has no copies in targets; hosts and servers may have some on stacks, where it was passed on.
+TEST(secrecy, keys_leave_no_copies_where_a_job_runs) {
   if (!can_be_searched())
     GTEST_SKIP() << "a sanitizer, or a system that tells nothing of its mappings";
   const scratch_folder folder;

@@ -30,7 +30,7 @@ constexpr const char* user_variable = "FARCALL_TEST_USER";
 constexpr const char* network_variable = "FARCALL_TEST_NETWORK";
 constexpr const char* key_variable = "FARCALL_TEST_KEY";
 
-/// Before this process has a second thread.
+/// Enters new namespaces; call before this process has a second thread.
 bool enter_namespaces(const std::string& user, bool own_network) {
   const std::string before = std::to_string(::geteuid());
   if (::unshare(CLONE_NEWUSER | (own_network ? CLONE_NEWNET : 0)) != 0) return false;
@@ -47,7 +47,7 @@ bool raise_loopback() {
   return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
-/// Until either ends, which the other is told.
+/// Forwards bytes until either end closes, and passes the end on.
 void carry(int from, int to) {
   char piece[16384];
   for (;;) {
@@ -72,7 +72,7 @@ void make_blocking(int fd) {
   ::ioctl(fd, FIONBIO, &yes);
 }
 
-/// Leads who comes to `listener`, which is in another network, to a port in this one.
+/// Forwards connections to `listener`, which is in another network, to a port in this one.
 void tunnel(unique_fd listener, std::uint16_t port) {
   for (;;) {
     pollfd waiting{listener.get(), POLLIN, 0};
@@ -105,12 +105,12 @@ int be_separate_server() {
     say(url_of(s));
   }
   serve_until_signalled(s);
-  // The tunnel's thread has no end.
+  // The tunnel's thread never ends.
   std::_Exit(0);
 }
 const role separate_server_role("separate_server", be_separate_server);
 
-/// What the role reads, for the process that is started next.
+/// Sets the variables that the role reads in the next process.
 const char* role_with(unsigned user, separate_server::network in, const std::string& key) {
   ::setenv(user_variable, std::to_string(user).c_str(), 1);
   ::setenv(key_variable, key.c_str(), 1);

@@ -6,21 +6,21 @@
 
 namespace farcall::test {
 
-/// A server that is on another machine as far as farcall knows, since it runs as another user: in a
-/// process of its own, and in a user namespace where it has that number.
+/// A server that farcall takes for another machine, since it runs as another user: a process in a
+/// user namespace in which it has that number.
 class separate_server {
  public:
   enum class network : unsigned char {
     ours,
-    own, ///< one of its own, into which a tunnel leads, like that of `ssh -L`
+    own, ///< its own network, reached through a tunnel like `ssh -L`
   };
-  /// Its targets run this program. `user` is another one for each server.
+  /// The server's targets run this program. `user` must differ for each server.
   separate_server(unsigned user, network in, const std::string& key);
 
-  /// Whether this process may make such namespaces.
+  /// True if this process may make such namespaces.
   [[nodiscard]] static bool is_possible();
 
-  /// How its host reaches it.
+  /// URL at which the host reaches the server.
   [[nodiscard]] const std::string& url() const noexcept { return url_; }
 
  private:

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-/// Many targets on servers: they are started at the same time, and all or none.
+/// Tests many targets on servers: they start concurrently, and all or none.
 namespace farcall::test {
 namespace {
 
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr std::size_t targets = 8;
 
-/// A server in a process of its own, so that ours has the descriptors of a host alone.
+/// A server in its own process, so that this process has only a host's descriptors.
 int serve_alone() {
   block_end_signals();
   server s(local_server());
@@ -47,8 +47,8 @@ class network_starts : public testing::TestWithParam<bool> {
 
 std::string counted(const std::string& url) { return url + "?count=" + std::to_string(targets); }
 
-/// A host that waited for the reply to one before it talked to the next would not get it.
-TEST_P(network_starts, ask_all_before_any_is_answered) {
+/// A host that waits for one reply before the next request would never get it.
+TEST_P(network_starts, ask_all_servers_before_any_replies) {
   server s(local_server(key_));
   proxy between(port_of(s));
   between.hold_until_said_to(targets);
@@ -59,7 +59,7 @@ TEST_P(network_starts, ask_all_before_any_is_answered) {
     EXPECT_NE(sync(n, ::getpid), ::getpid());
 }
 
-TEST_P(network_starts, of_targets_that_are_added_ask_all_too) {
+TEST_P(network_starts, ask_all_added_targets_at_once) {
   server s(local_server(key_));
   proxy between(port_of(s));
   job j(network_job(url_of(s), key_));
@@ -71,9 +71,9 @@ TEST_P(network_starts, of_targets_that_are_added_ask_all_too) {
     EXPECT_NE(sync(n, ::getpid), ::getpid());
 }
 
-TEST_P(network_starts, of_which_one_fails_name_it_and_leave_none) {
+TEST_P(network_starts, name_a_failed_target_and_leave_none) {
   server s(local_server(key_));
-  // Bound by nobody once it is closed here.
+  // The port is free once the listener is closed.
   const std::uint16_t closed =
       tcp::local_address(tcp::listen_on({"127.0.0.1", 0}).front().get()).port;
   const std::string bad = "tcp://127.0.0.1:" + std::to_string(closed);
@@ -83,7 +83,7 @@ TEST_P(network_starts, of_which_one_fails_name_it_and_leave_none) {
   EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
 }
 
-TEST_P(network_starts, of_which_one_stays_silent_end_with_the_deadline) {
+TEST_P(network_starts, end_with_the_deadline_if_one_is_silent) {
   server s(local_server(key_));
   proxy silent(port_of(s));
   silent.hold_until_said_to(targets);
@@ -91,12 +91,12 @@ TEST_P(network_starts, of_which_one_stays_silent_end_with_the_deadline) {
   o.start_timeout = std::chrono::milliseconds(500);
   EXPECT_THAT([&] { const job j(o); },
               testing::ThrowsMessage<start_failed>(
-                  AllOf(HasSubstr("node 9 (" + silent.url() + ")"), HasSubstr("does not answer"))));
+                  AllOf(HasSubstr("node 9 (" + silent.url() + ")"), HasSubstr("does not reply"))));
   EXPECT_TRUE(comes_true([&] { return s.targets() == 0; }));
 }
 
-/// Its connection; lanes come with calls.
-TEST(network_start, of_a_target_costs_the_host_one_descriptor) {
+/// The target's connection; lanes are made by calls.
+TEST(network_start, takes_one_descriptor_per_target) {
   role_process alone("serve_alone");
   const std::string url = alone.line();
   ASSERT_THAT(url, testing::StartsWith("tcp://"));
@@ -105,10 +105,10 @@ TEST(network_start, of_a_target_costs_the_host_one_descriptor) {
   EXPECT_EQ(descriptors_of_job(counted(url)) - of_one, targets - 1);
 }
 
-/// Nothing was late then.
-TEST(network_start, of_which_the_server_ends_says_so) {
+/// The error must not say that the target was late.
+TEST(network_start, reports_that_the_server_has_ended) {
   server_options o = local_server();
-  // It never reports.
+  // Never reports.
   o.program = "/bin/sleep";
   o.arguments = {"sleep", "1000"};
   server s(o);
@@ -122,8 +122,8 @@ TEST(network_start, of_which_the_server_ends_says_so) {
                   AllOf(HasSubstr("node 1"), HasSubstr("ended before it could report"))));
 }
 
-/// Also the lane that this thread keeps to each.
-TEST(network_start, of_a_target_that_has_been_removed_leaves_no_descriptor) {
+/// Includes the lane that this thread keeps to each target.
+TEST(network_start, leaves_no_descriptor_of_a_removed_target) {
   role_process alone("serve_alone");
   const std::string url = alone.line();
   job j(network_job(url));
@@ -142,10 +142,10 @@ TEST(network_start, of_a_target_that_has_been_removed_leaves_no_descriptor) {
       << open_descriptors() << " descriptors, " << before << " before";
 }
 
-/// They are let in before any has said which target it wants.
-TEST_P(network_starts, of_which_a_server_has_no_room_for_one_say_so) {
+/// All connections are admitted before any of them has sent its request.
+TEST_P(network_starts, report_a_full_server) {
   server_options o = local_server(key_);
-  o.most_targets = targets - 1;
+  o.max_targets = targets - 1;
   server s(o);
   const auto start = [&] { const job j(network_job(counted(url_of(s)), key_)); };
   for (int i = 0; i < 10; ++i) {

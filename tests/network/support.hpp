@@ -2,7 +2,7 @@
 
 #include <farcall/farcall.hpp>
 
-#include <farcall/transport/tcp/server.hpp>
+#include <farcall/server/server.hpp>
 
 #include "tests/faults/support.hpp"
 
@@ -12,11 +12,10 @@
 
 #include <unistd.h>
 
-/// What the tests of jobs over a network share: servers in this process, and what they leave
-/// behind.
+/// Support for tests of jobs over a network: servers in this process, and checks for leaks.
 namespace farcall::test {
 
-/// A folder that goes with its content at the end.
+/// A folder that is removed with its content at the end.
 class scratch_folder {
  public:
   scratch_folder();
@@ -25,7 +24,7 @@ class scratch_folder {
   ~scratch_folder();
 
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
-  /// Writes a key for a server if it is wanted. Returns the path of the key, else an empty text.
+  /// Writes a server's key if it is wanted. Returns the key's path, or an empty text.
   [[nodiscard]] std::string make_key(bool is_wanted) const;
 
  private:
@@ -36,37 +35,37 @@ class scratch_folder {
 [[nodiscard]] server_options local_server(const std::string& key = "");
 
 [[nodiscard]] std::uint16_t port_of(const server& s);
-/// "tcp://127.0.0.1:PORT", or "unix:///PATH".
+/// Returns "tcp://127.0.0.1:PORT" or "unix:///PATH".
 [[nodiscard]] std::string url_of(const server& s);
 
-/// Options of a job whose failures are noticed soon.
+/// Options of a job that notices failures soon.
 [[nodiscard]] job_options network_job(const std::string& targets, const std::string& key = "");
 
-/// How a command of a shell has ended, and its standard output.
+/// Exit status of a shell command, and its standard output.
 struct outcome {
-  int status = -1; ///< -1: a signal has ended it
+  int status = -1; ///< -1 if a signal has ended it
   std::string text;
 };
 [[nodiscard]] outcome outcome_of(const std::string& command);
 
-/// Of a file; nothing where it cannot be read.
+/// Returns a file's content; empty if it cannot be read.
 [[nodiscard]] std::string content_of(const std::string& file);
 
-/// Adds a byte to a file; the number of bytes says how often something was done, whoever did it.
+/// Adds a byte to a file. The number of bytes counts the marks of all processes.
 void mark(const std::string& file);
 [[nodiscard]] std::size_t marks(const std::string& file);
 
-/// What this process and those that it starts write to standard error meanwhile.
+/// Captures the standard error of this process and its children during its lifetime.
 class captured_log {
  public:
   captured_log();
   captured_log(const captured_log&) = delete;
   captured_log& operator=(const captured_log&) = delete;
-  /// Hands on what was written.
+  /// Writes the captured text to standard error.
   ~captured_log();
 
   [[nodiscard]] std::string text() const;
-  /// Waits until the words have been written; false when that takes too long.
+  /// Waits until the words have been written; false if that takes too long.
   [[nodiscard]] bool comes_to_say(const std::string& words) const;
   [[nodiscard]] std::size_t count(const std::string& words) const;
 
@@ -75,7 +74,7 @@ class captured_log {
   int before_;
 };
 
-/// Waits until `done()`; false when that takes longer than `bound`.
+/// Waits until `done()` is true; false if that takes longer than `bound`.
 template <class Condition>
 [[nodiscard]] bool comes_true(Condition done,
                               std::chrono::milliseconds bound = std::chrono::seconds(30)) {
@@ -89,8 +88,8 @@ template <class Condition>
 
 [[nodiscard]] std::size_t open_descriptors();
 
-/// What this process holds, once the connections of jobs that have ended are gone too: both sides
-/// take leave of each other, which may outlast the job for a moment.
+/// Returns this process's holdings once the connections of ended jobs are closed; closing may
+/// outlast the job for a moment.
 [[nodiscard]] holdings settled_holdings();
 
 } // namespace farcall::test

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-/// Forwarders that acknowledge what they get, and do not deliver it.
+/// Tests forwarders that acknowledge bytes and do not deliver them.
 namespace farcall::test {
 namespace {
 
@@ -31,13 +31,13 @@ TEST_P(network_forwarders, that_swallow_a_lane_fail_its_calls) {
   ASSERT_TRUE(call.wait_for(std::chrono::seconds(60)));
   EXPECT_THROW((void)call.get(), node_failed);
   EXPECT_TRUE(target_.alive());
-  // The sender finds that, on either side.
+  // The sender notices the loss, on either side.
   EXPECT_TRUE(log_.comes_to_say("acknowledged on the way and did not arrive"));
   between_->swallow(proxy::way::none);
   EXPECT_EQ(sync(target_, ::getpid), pid_);
 }
 
-/// Past the forwarder.
+/// Repeated over another address, without the forwarder.
 TEST_P(network_forwarders, that_swallow_copies_have_them_repeated) {
   const auto memory = target_.allocate<char>(1'000'000);
   put_sync(std::vector<char>(memory.size(), 'a'), memory);
@@ -51,7 +51,7 @@ TEST_P(network_forwarders, that_swallow_copies_have_them_repeated) {
   between_->swallow(proxy::way::none);
 }
 
-TEST_P(network_forwarders, that_swallow_ends_of_copies_hold_up_none) {
+TEST_P(network_forwarders, that_swallow_ends_of_copies_block_none) {
   const auto memory = target_.allocate<char>(1'000'000);
   std::vector<char> all(memory.size(), 'a');
   between_->swallow(swallowed(), all.size() / 4);
@@ -62,7 +62,7 @@ TEST_P(network_forwarders, that_swallow_ends_of_copies_hold_up_none) {
     try {
       copy();
     } catch (const error&) {
-      // Pieces that are made by calls may be lost, too.
+      // Pieces copied by calls may be lost, too.
     }
   }
   EXPECT_TRUE(target_.alive());
@@ -109,7 +109,7 @@ TEST_P(network_forwarders, that_deliver_let_handlers_run_for_long) {
     std::this_thread::sleep_for(5 * timeout);
     return 1;
   });
-  // More than the lane's ring takes.
+  // More requests than fit the lane's ring.
   std::vector<future<std::size_t>> behind;
   for (int i = 0; i < 400; ++i)
     behind.push_back(async(

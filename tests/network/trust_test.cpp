@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-/// What those may do who are trusted: the guide's page on security says so, and a change that takes
-/// something of it away has to change the page.
+/// Tests the rights of trusted nodes. The guide's page on security documents them; a change that
+/// removes one of them must change the page.
 namespace farcall::test {
 namespace {
 
@@ -48,8 +48,8 @@ TEST_F(trusted_nodes, read_what_their_server_may_read) {
   EXPECT_EQ(read, content_of(key_));
 }
 
-TEST_F(trusted_nodes, of_one_key_stand_for_each_other) {
-  // Who stands between the host and the server that it names leads it to another one.
+TEST_F(trusted_nodes, with_one_key_can_replace_each_other) {
+  // A forwarder between the host and the named server leads to another server.
   server other(local_server(key_));
   const proxy between(port_of(other));
   const job led(network_job(between.url(), key_));

@@ -17,8 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// Servers that only the host reaches, as through `ssh -L` and `kubectl port-forward`, and targets
-/// that cannot reach each other: they talk by way of the host.
+/// Tests servers that only the host reaches, for instance through `ssh -L` and `kubectl
+/// port-forward`, and targets that cannot reach each other: they communicate through the host.
 namespace farcall::test {
 namespace {
 
@@ -27,7 +27,7 @@ using testing::Not;
 
 std::string route_to(const node& n) { return n.description().route; }
 
-/// Has connect() of all threads of this process fail, as a firewall does that refuses.
+/// Makes connect() fail on all threads of this process, like a firewall that refuses.
 int forbid_connecting() {
   std::array<sock_filter, 4> code{{
       {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
@@ -56,7 +56,7 @@ class network_tunnels : public testing::TestWithParam<bool> {
     b_ = job_->targets()[1];
   }
 
-  /// Calls, their exceptions, and copies, from one to the other.
+  /// Checks calls, exceptions and copies from one node to the other.
   static void expect_all_works(const node& from, const node& to) {
     const auto fail_there = [](const node& n) {
       sync(n, [] { throw std::runtime_error("as it should"); });
@@ -99,7 +99,7 @@ class network_tunnels : public testing::TestWithParam<bool> {
   node b_;
 };
 
-TEST_P(network_tunnels, lead_to_servers_whose_targets_reach_each_other_by_way_of_the_host) {
+TEST_P(network_tunnels, connect_targets_through_the_host) {
   start(separate_server::network::own, separate_server::network::own);
   EXPECT_THAT(sync(a_, route_to, b_), HasSubstr("by way of the host"));
   EXPECT_THAT(route_to(a_), Not(HasSubstr("by way of")));
@@ -122,7 +122,7 @@ TEST_P(network_tunnels, are_not_needed_where_connections_are_refused) {
   expect_all_works(b_, a_);
 }
 
-TEST_P(network_tunnels, are_not_needed_where_the_one_that_is_asked_to_connect_cannot) {
+TEST_P(network_tunnels, are_not_needed_if_the_asked_node_cannot_connect) {
   start(separate_server::network::own, separate_server::network::ours);
   ASSERT_EQ(sync(b_, forbid_connecting), 0);
   expect_all_works(a_, b_);
@@ -130,7 +130,7 @@ TEST_P(network_tunnels, are_not_needed_where_the_one_that_is_asked_to_connect_ca
   expect_all_works(b_, a_);
 }
 
-TEST_P(network_tunnels, tell_the_end_of_a_node_to_who_waits_for_it) {
+TEST_P(network_tunnels, report_a_nodes_end_to_its_callers) {
   start(separate_server::network::own, separate_server::network::own);
   const auto kill_there = [](const node& n) { sync(n, [] { ::_exit(7); }); };
   EXPECT_THAT([&] { sync(a_, kill_there, b_); },

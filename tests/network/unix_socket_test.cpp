@@ -1,9 +1,9 @@
 #include "tests/network/support.hpp"
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/unix_socket.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Servers at Unix sockets: with the rights of their users, and no key.
+/// Tests servers at Unix sockets: they rely on file permissions, and need no key.
 namespace farcall::test {
 namespace {
 
@@ -50,7 +50,7 @@ TEST_F(unix_server, needs_no_key_and_no_flag_and_leaves_nothing) {
     for (const node& n : j.targets())
       EXPECT_EQ(sync(n, [] { return 7; }), 7);
     EXPECT_THAT(j.targets().front().description().route, HasSubstr("Unix socket"));
-    // From target to target, too.
+    // Also from target to target.
     const node first = j.targets()[0];
     for (const node& to : {j.targets()[1], j.targets()[2]})
       EXPECT_EQ(sync(first, [](node other) { return sync(other, [] { return 8; }); }, to), 8);
@@ -81,7 +81,7 @@ TEST_F(unix_server, is_named_by_an_absolute_path) {
                 HasSubstr(url));
 }
 
-/// A socket at which as many connections wait as may, and nobody takes them.
+/// A socket with a full backlog.
 class full_socket {
  public:
   explicit full_socket(const std::string& path) : listener_(tcp::listen_at(path)) {
@@ -90,7 +90,7 @@ class full_socket {
       for (;;)
         waiting_.push_back(tcp::start_connect(tcp::socket_address::of_path(path)));
     } catch (const tcp::listener_busy&) {
-      // Full.
+      // The backlog is full.
     }
   }
 
@@ -99,7 +99,7 @@ class full_socket {
   std::vector<unique_fd> waiting_;
 };
 
-TEST_F(unix_server, that_takes_no_connections_is_waited_for) {
+TEST_F(unix_server, with_a_full_backlog_is_waited_for) {
   const full_socket full(path_);
   job_options o = network_job(url_);
   o.start_timeout = std::chrono::milliseconds(300);
@@ -112,7 +112,8 @@ TEST_F(unix_server, that_takes_no_connections_is_waited_for) {
 
 constexpr const char* path_variable = "FARCALL_TEST_UNIX_PATH";
 
-/// Becomes nobody, before this process has a second thread; the path that it was told.
+/// Becomes user nobody, before this process has a second thread; returns the path from the
+/// environment.
 std::string path_for_nobody() {
   const char* const told = std::getenv(path_variable);
   if (told == nullptr || ::setgid(nobody) != 0 || ::setuid(nobody) != 0) std::exit(90);
@@ -149,7 +150,7 @@ class unix_server_of_users : public unix_server {
     allow(folder_.file(""), 0755);
     if (!is_open_to_nobody(folder_.file(""))) GTEST_SKIP() << "only root can be another user";
   }
-  /// False too where we cannot be that user.
+  /// Also false if this process cannot become that user.
   static bool is_open_to_nobody(const std::string& folder) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -192,8 +193,8 @@ TEST_F(unix_server_of_users, is_trusted_by_its_own_user_only) {
               AllOf(HasSubstr(url_), HasSubstr("another user's")));
 }
 
-/// It could not be used if it took us in.
-TEST_F(unix_server_of_users, of_another_user_is_not_waited_for) {
+/// The server would be refused anyway if it accepted.
+TEST_F(unix_server_of_users, run_by_another_user_is_not_waited_for) {
   const full_socket full(path_);
   ASSERT_EQ(::chown(path_.c_str(), nobody, nobody), 0);
   const time_point begun = clock::now();

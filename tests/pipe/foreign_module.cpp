@@ -1,4 +1,4 @@
-// A module as an earlier version of farcall would have made it.
+// A module that claims to be built for an earlier version of farcall's module interface.
 
 #include <farcall/transport/transport_module.hpp>
 

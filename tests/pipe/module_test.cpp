@@ -1,7 +1,7 @@
-// Jobs whose targets are reached by a transport that the program loads.
+// Jobs whose targets the host reaches over a transport that the program loads as a module.
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/transport_module.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
-// Before the table of transports is read for the first time. Targets inherit it.
+// Set before the first use of the table of transports. Targets inherit the variable.
 [[maybe_unused]] const bool is_set = ::setenv("FARCALL_TRANSPORT_MODULES", PIPE_MODULE, 1) == 0;
 
 int twice(int v) { return 2 * v; }
@@ -46,7 +46,7 @@ std::vector<int> count_to(int n) {
 int ask_host(int v) { return sync(node_at(host_id), fn<&twice>, v) + 1; }
 void end_at_once() { std::raise(SIGKILL); }
 
-/// Threads sleep instead of spinning, so that what arrives has to wake them.
+/// Options with which threads sleep rather than spin, so that messages must wake them.
 job_options sleeping(const std::string& targets) {
   job_options o;
   o.targets = targets;
@@ -140,13 +140,13 @@ TEST(transport_modules, are_looked_for_where_farcall_is_installed) {
   EXPECT_THAT(files, Contains(lib.string()));
 }
 
-TEST(transport_modules, are_missed_without_complaint_where_nobody_named_them) {
+TEST(transport_modules, may_be_missing_if_no_setting_names_them) {
   std::vector<transport_entry> rows;
   add_module_if_present(rows, "carrier");
   EXPECT_TRUE(rows.empty());
 }
 
-TEST(transport_modules, none_are_loaded_where_none_are_named) {
+TEST(transport_modules, are_not_loaded_if_the_setting_is_empty) {
   std::vector<transport_entry> rows;
   add_modules(rows, "", "the variable");
   EXPECT_TRUE(rows.empty());

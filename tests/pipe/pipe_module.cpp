@@ -1,4 +1,4 @@
-// The pipes as a module, which programs load.
+// The pipe transport as a module, which programs load.
 
 #include "pipe_transport.hpp"
 

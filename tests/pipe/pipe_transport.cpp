@@ -30,7 +30,7 @@ std::pair<unique_fd, unique_fd> make_pipe() {
   return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
-/// As write(), but a pipe that nobody reads any more is an error and no signal.
+/// Calls write(). If the pipe has no reader, the call fails with EPIPE, and raises no SIGPIPE.
 ssize_t write_quietly(int fd, std::span<const std::byte> bytes) noexcept {
   sigset_t broken;
   sigset_t before;
@@ -48,14 +48,14 @@ ssize_t write_quietly(int fd, std::span<const std::byte> bytes) noexcept {
   return wrote;
 }
 
-/// What the opener of a lane tells the peer, with the ends of two pipes.
+/// Message from a lane's opener to the peer; the ends of two pipes come with it.
 struct request {
   std::uint32_t doorbell = 0;
   std::uint32_t worker = 0;
   std::uint32_t own_worker = 0;
 };
 
-/// One direction's ring in private memory, with both of its ends.
+/// The ring of one direction in private memory, with both of its ends.
 struct ring {
   explicit ring(std::uint32_t size) : memory(size / line_bytes) {
     auto* const base = reinterpret_cast<std::byte*>(memory.data());
@@ -67,11 +67,11 @@ struct ring {
   };
   std::vector<line> memory;
   alignas(line_bytes) std::atomic<std::uint64_t> consumed{0};
-  inbox in;   ///< of the ring that we send: ours; of the other: the user's
-  outbox out; ///< the other way round
+  inbox in;   ///< of sent_ used by this transport, of arrived_ by the lane's user
+  outbox out; ///< of sent_ used by the lane's user, of arrived_ by this transport
 };
 
-/// Our end of a lane: moves records between its rings and its pipes.
+/// This node's end of a lane: moves records between the lane's rings and its pipes.
 class lane final : public lane_driver {
  public:
   lane(std::uint32_t ring_bytes, doorbell& wakes, unique_fd from, unique_fd to, int events)
@@ -81,7 +81,7 @@ class lane final : public lane_driver {
         sent_.out, [](void* self) noexcept { static_cast<lane*>(self)->progress(); }, this);
     notify_on_commit(arrived_.out, wakes);
     for (const unique_fd* pipe : {&from_, &to_})
-      wait_for(EPOLL_CTL_ADD, *pipe, 0); // nobody waits yet
+      wait_for(EPOLL_CTL_ADD, *pipe, 0); // no events until arm()
   }
 
   void fill(endpoint& end) noexcept {
@@ -99,10 +99,10 @@ class lane final : public lane_driver {
     }
   }
 
-  /// The next byte makes the transport's descriptor readable, once.
+  /// Arms the lane: the next byte makes the transport's wait descriptor readable, once.
   void arm() noexcept override { wait_for(EPOLL_CTL_MOD, from_, EPOLLIN); }
 
-  /// The other side gets what was committed, and then the end.
+  /// Sends the committed records, and then closes the pipe.
   void finish() noexcept {
     const std::lock_guard guard(mutex_);
     is_finishing_ = true;
@@ -126,8 +126,8 @@ class lane final : public lane_driver {
     ::epoll_ctl(events_, what, pipe.get(), &next);
   }
 
-  /// Writes what is left, else takes the next record out of the ring. False when there is nothing
-  /// to do, or no space.
+  /// Writes the rest of a record, or else the next record of the ring. Returns false if there is no
+  /// record to send, or no space in the pipe.
   bool send_some() noexcept {
     if (!to_) return false;
     if (left_.empty()) {
@@ -142,7 +142,7 @@ class lane final : public lane_driver {
       wait_for(EPOLL_CTL_MOD, to_, EPOLLOUT);
       return false;
     }
-    if (wrote < 0) { // the peer is gone, which is its host's to say
+    if (wrote < 0) { // the peer has gone, which the host reports
       to_.reset();
       return false;
     }
@@ -150,7 +150,8 @@ class lane final : public lane_driver {
     return true;
   }
 
-  /// Reads the rest of a record, and commits it when it is whole.
+  /// Reads the rest of a record, and commits the record once it is whole. Returns false if the pipe
+  /// is empty.
   bool receive_some() noexcept {
     if (!from_ || has_ended_) return false;
     const std::size_t want = wanted();
@@ -187,7 +188,7 @@ class lane final : public lane_driver {
 
   bool end() noexcept {
     has_ended_ = true;
-    // Whoever sleeps looks.
+    // Wake a sleeping receiver, which then finds the end.
     notify_if_armed(*static_cast<doorbell*>(arrived_.out.notify_context));
     return false;
   }
@@ -198,8 +199,8 @@ class lane final : public lane_driver {
   unique_fd from_;
   unique_fd to_;
   int events_;
-  std::vector<std::byte> left_;   ///< of a record, not yet written
-  std::vector<std::byte> coming_; ///< of a record, already read
+  std::vector<std::byte> left_;   ///< part of a record that is not written yet
+  std::vector<std::byte> coming_; ///< part of a record that is already read
   std::size_t got_ = 0;
   bool is_finishing_ = false;
   bool has_ended_ = false;
@@ -217,7 +218,7 @@ class pipe_transport final : public transport {
     return {record_limit(own_.lane_bytes), false};
   }
 
-  /// That there is such a transport on the node, and where its machine is.
+  /// Adds this transport to the card, with the name of the node's machine.
   void describe(card& mine) const override {
     const auto bytes = std::as_bytes(std::span(own_.machine));
     mine.transports["pipe"].assign(bytes.begin(), bytes.end());
@@ -257,13 +258,14 @@ class pipe_transport final : public transport {
                              std::move(files[1]), wakes, 0);
     {
       const std::lock_guard guard(mutex_);
-      if (forgotten_.contains(from)) { // it has sent this before it died
+      if (forgotten_.contains(from)) { // the peer sent the message before it died
         lanes_.erase(end.id);
         return;
       }
       waiting_.push_back(end);
     }
-    // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+    // Sequentially consistent: either a receiver about to sleep sees the arrival, or this thread
+    // sees that the receiver has armed its doorbell.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
     notify_of_lane(wakes, own_.doorbells.back(), end.own_worker);
   }
@@ -302,7 +304,7 @@ class pipe_transport final : public transport {
   }
 
   void progress() noexcept override {
-    std::array<epoll_event, 16> due; // taken, so that the descriptor is not readable any more
+    std::array<epoll_event, 16> due; // taken to make the descriptor unreadable
     while (::epoll_wait(events_.get(), due.data(), due.size(), 0) == due.size()) {
     }
     for (const auto& l : all())

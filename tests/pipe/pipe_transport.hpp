@@ -2,11 +2,11 @@
 
 #include <farcall/transport/transport_entry.hpp>
 
-/// A transport as small as one can be: every lane is a pair of pipes, whose ends the opener sends
-/// to the peer by way of the host. For tests, and to read before one writes another transport.
+/// A minimal transport for tests, and an example for authors of transports: each lane is a pair of
+/// pipes. The opener sends the pipes' ends to the peer through the host.
 namespace farcall::pipes {
 
-/// The row: "pipe", "pipe:4".
+/// Returns the transport's row of the table of transports, for targets like "pipe" and "pipe:4".
 [[nodiscard]] transport_entry entry();
 
 } // namespace farcall::pipes

@@ -1,7 +1,7 @@
-// Many small programs, each a tree of calls between four nodes that a seed stands for. What a
-// program must give follows from its seed without any call; that it ends, a watchdog sees to.
+// Many small programs, each a tree of calls between four nodes that follows from a seed. The test
+// computes a program's result from the seed without any call; a watchdog ends a program that hangs.
 //
-// FARCALL_TEST_SEED=N runs the one program of that seed, with and without a death.
+// FARCALL_TEST_SEED=N runs the program of one seed only, with and without the death of a target.
 
 #include <farcall/farcall.hpp>
 #include <tests/stress.hpp>
@@ -31,7 +31,7 @@ using word = std::uint64_t;
 using nodes = std::vector<node>;
 using std::chrono::microseconds;
 
-/// What a step of a program does.
+/// Kind of a step of a program.
 enum class step_kind : unsigned {
   compute,
   call,
@@ -47,8 +47,8 @@ constexpr unsigned step_kinds = 9;
 
 struct step {
   step_kind kind;
-  word number; ///< what it computes, and what else is random about it
-  word first;  ///< seeds of the programs that it calls
+  word number; ///< result of a computation, or another random parameter of the step
+  word first;  ///< seeds of the programs that the step calls
   word second;
 };
 
@@ -62,7 +62,7 @@ std::vector<step> steps_of(word seed) {
   return all;
 }
 
-/// What the program gives, worked out here.
+/// Returns the result of a program, computed without calls.
 word expected(word seed, unsigned depth) {
   if (depth == 0) return scrambled(seed);
   word sum = 0;
@@ -98,7 +98,7 @@ void nothing(word /*number*/) {}
 
 const node& some_node(const nodes& all, word number) { return all[number % all.size()]; }
 
-/// Calls a program on a node, as a handler of one kind or another.
+/// Calls a program on a node. The seed selects one of four kinds of handlers.
 template <class Place>
 future<word> start(const Place& where, const nodes& all, word seed, unsigned depth) {
   switch (scrambled(~seed) % 4) {
@@ -140,7 +140,7 @@ word run_step(const step& s, const nodes& all, unsigned depth) {
       const node& where = some_node(all, s.number);
       (void)start(where.within(microseconds(s.number % 50)), all, s.first, depth).get();
     } catch (const timeout&) {
-      // As likely as not.
+      // The deadline may pass before the reply arrives, or after that.
     }
     return s.number;
   case step_kind::post:
@@ -168,7 +168,7 @@ word run(const nodes& all, word seed, unsigned depth) {
   return sum;
 }
 
-/// The steps run on another node, and this handler returns before they have.
+/// Runs the steps on another node. This handler returns before they end.
 future<word> run_later(const nodes& all, word seed, unsigned depth) {
   if (depth == 0) return make_ready_future(scrambled(seed));
   return async(some_node(all, scrambled(seed + 9)), run, all, seed, depth).then([](future<word> f) {
@@ -198,7 +198,7 @@ void run_with_reply(reply<word> to, const nodes& all, word seed, unsigned depth)
   });
 }
 
-/// Ends the process, with the seed, when a program takes too long.
+/// Aborts the process and prints the seed if a program takes longer than wait_limit.
 class watchdog {
  public:
   watchdog()
@@ -282,14 +282,14 @@ TEST(random_programs, end_when_a_target_dies_meanwhile) {
       std::this_thread::sleep_for(microseconds(scrambled(seed + 6) % 2'000));
       ::kill(pid, SIGKILL);
     });
-    // As many as it takes; each ends in its value or the failure.
+    // Several programs, until the death takes effect; each ends with its value or the failure.
     for (word n = 0; n < 50; ++n) {
       try {
         const word own = scrambled(seed * 64 + n);
         EXPECT_EQ(run(all, own, 3), expected(own, 3)) << "FARCALL_TEST_SEED=" << seed;
       } catch (const node_failed&) {
       } catch (const remote_error& e) {
-        // Of the target that died, or of a node that called it.
+        // The error comes from the dead target, or from a node that called it.
         EXPECT_NE(std::string(e.what()).find("farcall::node_failed"), std::string::npos)
             << e.what() << ", FARCALL_TEST_SEED=" << seed;
       }

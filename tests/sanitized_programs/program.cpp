@@ -1,5 +1,5 @@
-// Handlers of a target throw while other handlers of the same worker wait. AddressSanitizer looks
-// at the stack of whatever throws, which here is a fiber's.
+// Handlers of a target throw while other handlers of the same worker wait. AddressSanitizer reads
+// the stack of the throwing thread, which is a fiber's stack here.
 #include <farcall/farcall.hpp>
 
 #include <atomic>
@@ -17,7 +17,7 @@ constexpr int throws_in_a_round = 10;
 
 std::atomic<int> released{0};
 
-/// A handler of the host: returns once the host has released so many rounds.
+/// Handler on the host: returns once the host has released `round` rounds.
 bool wait_for_round(int round) {
   while (released.load() < round)
     std::this_thread::yield();

@@ -27,7 +27,7 @@ LITERAL = re.compile(r'"(\w+)"')
 # Parts of a regular expression of ctest: a set, an escaped character, or one character.
 PART = re.compile(r"(\[\^?\]?[^\]]*\])|\\(.)|(.)", re.S)
 OTHER_MACHINES = re.compile(r"aarch64|riscv64|other_machine|other_library")
-# Programs with tests that start what ./run cross has built.
+# Programs whose tests start programs that ./run cross has built.
 STARTS_OTHER_MACHINES = ("farcall_different_tests", "farcall_launcher_tests")
 
 
@@ -110,7 +110,7 @@ def uses_of(test):
 
 
 def select(pattern, programs, tests, outputs, folder):
-    """Returns the targets that the tests need whose names match the pattern.
+    """Returns the targets that are needed by the tests whose names match the pattern.
 
     `programs` comes from read_programs(), `tests` from `ctest --show-only=json-v1`, and `outputs` has
     the files that the build can make, relative to `folder`.
@@ -146,7 +146,7 @@ def main():
     listed = subprocess.run(["ctest", "--test-dir", folder, "--show-only=json-v1"],
                             stdout=subprocess.PIPE, text=True, check=False)
     if listed.returncode != 0:
-        # For instance a program of an earlier build cannot list its tests.
+        # ctest fails, for instance, if a program of an earlier build cannot list its tests.
         print("all\ncross")
         return 0
     built = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], stdout=subprocess.PIPE,

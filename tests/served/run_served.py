@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a program with its targets at a server, started for the purpose.
+"""Runs a program with its targets on a server that this script starts.
 
 run_served.py FARCALL TARGETS [--helper HELPER] PROGRAM [argument…]
 
@@ -23,14 +23,14 @@ def main():
     helper = None
     if command[0] == "--helper":
         _, helper, *command = command
-    # What a server says goes to a file: nobody reads a pipe meanwhile, and it would fill up.
+    # The server's log goes to a file: a pipe would fill up, as this script does not read it meanwhile.
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
         key = str(pathlib.Path(folder) / "key")
         subprocess.run([farcall, "keygen", key], check=True, stdout=subprocess.DEVNULL)
         server = subprocess.Popen(
             [farcall, "serve", "--listen", "127.0.0.1:0", "--key", key, *([helper] if helper else command)],
             stdout=subprocess.PIPE, stderr=said, text=True,
-            # Not who comes and goes.
+            # Without the lines about each connection.
             env={**os.environ, "FARCALL_LOG": "warning"})
         try:
             line = server.stdout.readline()
@@ -51,7 +51,7 @@ def main():
                 server.kill()
                 sys.exit("the server does not end")
         said.seek(0)
-        # ThreadSanitizer's helper looks for files behind shared memory, even of races that are suppressed.
+        # ThreadSanitizer's symbolizer complains about shared memory's missing files, even for suppressed races.
         complaints = "".join(line for line in said if "llvm-symbolizer" not in line)
         if complaints and not helper:
             print("the server has complained:\n" + complaints)

@@ -12,10 +12,10 @@ DOCUMENT = "docs/settings.md"
 CODE_FOLDERS = ("farcall", "compat", "tools", "examples", "tests", "bench", "fuzz")
 CODE = {".hpp", ".cpp", ".h", ".c", ".cu", ".py"}
 
-# In code a variable is a text of its own, or the beginning of "NAME=value"; a name that a row of a
-# table of settings stands for never appears as such.
+# In code a variable is a whole string literal, or the beginning of "NAME=value". Variables of rows of the
+# settings table never appear in code.
 IN_CODE = re.compile(r'"(FARCALL_[A-Z0-9_]+)(?:"|=)')
-# A shell expands it, or has it set for a command, or keeps its name.
+# A shell script expands a variable, sets it for a command, or passes its name on.
 IN_SHELL = re.compile(r"\$\{?(FARCALL_[A-Z0-9_]+)|(?<![\w-])(?<!-D)(FARCALL_[A-Z0-9_]+)="
                       r"|variable=(FARCALL_[A-Z0-9_]+)|set_tool (FARCALL_[A-Z0-9_]+)")
 IN_DOCUMENT = re.compile(r"`(FARCALL_[A-Z0-9_]+\*?)`")
@@ -26,7 +26,7 @@ def is_shell(path):
 
 
 def variables_in(path):
-    """(line number, name) of each variable in a source file or shell script."""
+    """Yields (line number, name) of each variable in a source file or shell script."""
     pattern = IN_CODE if path.suffix in CODE else IN_SHELL
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         for match in pattern.finditer(line):
@@ -44,7 +44,7 @@ def problems(root):
     files = [p for folder in CODE_FOLDERS for p in sorted((root / folder).rglob("*"))
              if p.suffix in CODE or p.suffix == ".bash" or is_shell(p)]
     for path in files + [root / "run"]:
-        # Unit tests make variables up.
+        # Unit tests invent variables.
         if not path.is_file() or path.stem.endswith("_test"):
             continue
         for number, name in variables_in(path):

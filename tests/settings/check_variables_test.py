@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that check_variables.py finds what it is there for."""
+"""Tests that check_variables.py finds variables that the page lacks."""
 
 import pathlib
 import tempfile

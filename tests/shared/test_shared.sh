@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build of farcall as a shared library, and runs programs that find it: by find_package, and
-# by pkg-config.
+# Installs a build of farcall as a shared library, and runs programs that find the library with
+# find_package and with pkg-config.
 set -euo pipefail
 
 if [[ $# -ne 4 ]]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that g++ and clang++ give functions the same signature texts.
 
-Run as: compare_signatures.py <project root>. Exits with 77 when one of the compilers is missing.
+Run as: compare_signatures.py <project root>. Exits with 77 if one of the compilers is missing.
 """
 
 import pathlib
@@ -13,7 +13,7 @@ import tempfile
 COMPILERS = ("g++", "clang++-19")
 SOURCE = pathlib.Path(__file__).resolve().parent / "print_signatures.cpp"
 
-# Not only equal, but what the documentation says.
+# Signatures that the documentation quotes.
 KNOWN = ("FvvE|-", "FddE|8:8,8:8")
 
 

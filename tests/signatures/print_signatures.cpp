@@ -1,5 +1,4 @@
-// Prints the signature text of many function types, one to a line, for comparison between
-// compilers.
+// Prints the signature text of many function types, one a line, to compare compilers.
 
 #include <farcall/call/signature.hpp>
 

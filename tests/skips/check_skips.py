@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what ctest skipped with the skips that are expected.
+"""Compares the tests that ctest skipped with the expected skips.
 
 Run as: check_skips.py <junit file of ctest> <expected_skips.txt> [thing=reason…]. Each `thing` is lacking
 on this machine, for that reason. A line `name without thing` allows a skip only if the thing is lacking.
@@ -19,7 +19,7 @@ ENTRY = re.compile(r"(?P<pattern>\S+)(?:\s+without (?P<thing>\S+))?")
 class Skip(typing.NamedTuple):
     pattern: str
     reason: str
-    thing: str | None = None  # expected only where this is lacking
+    thing: str | None = None  # the skip is expected only if the machine lacks this thing
 
 
 def read_expected(path):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that check_skips.py tells an expected skip from a surprising one."""
+"""Tests that check_skips.py tells expected skips from unexpected ones."""
 
 import io
 import pathlib

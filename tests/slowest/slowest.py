@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Says which files took longest to build, and which tests to run.
+"""Prints the files that took longest to build, and the tests that took longest to run.
 
-Run as: slowest.py <junit file of ctest> <build folder of ninja>... A file's time is that of its
-last compilation, which a compiler cache may have shortened. What is not there is left out.
+Run as: slowest.py <junit file of ctest> <build folder of ninja>... A file's time is the time
+of its last compilation, which a compiler cache may have shortened. Missing files and logs are left out.
 """
 
 import pathlib
@@ -14,14 +14,14 @@ SHOWN = 20
 
 
 def steps_of(log):
-    """Output → seconds, of each step in the text of a .ninja_log (versions 5 and later)."""
+    """Returns the seconds of each build step by its output, from a .ninja_log of version 5 or later."""
     steps = {}
     for line in log.splitlines():
         fields = line.split("\t")
         if line.startswith("#") or len(fields) != 5:
             continue
         start, end, _, output, command = fields
-        # Later lines are of later builds; a step with several outputs has a line for each.
+        # Later lines belong to later builds. A step with several outputs has a line for each output.
         steps[output] = (int(end) - int(start)) / 1000, (start, end, command)
     seen = set()
     result = {}
@@ -33,7 +33,7 @@ def steps_of(log):
 
 
 def readable(output):
-    """tests/CMakeFiles/unit_tests.dir/__/base/clock_test.cpp.o → tests/unit_tests: base/clock_test.cpp"""
+    """Turns tests/CMakeFiles/unit_tests.dir/__/base/clock_test.cpp.o into tests/unit_tests: base/clock_test.cpp."""
     match = re.fullmatch(r"(.*/)?CMakeFiles/([^/]+)\.dir/(.+?)(\.o)?", output)
     if match is None:
         return output
@@ -42,7 +42,7 @@ def readable(output):
 
 
 def built(folder):
-    """(seconds, name) of what a build folder still has. CMake names outputs of its own absolutely."""
+    """Returns (seconds, name) of outputs that still exist. Outputs of CMake's commands have absolute paths."""
     log = folder / ".ninja_log"
     if not log.exists():
         return []
@@ -53,7 +53,7 @@ def built(folder):
 
 
 def ran(results):
-    """(seconds, name) of each test."""
+    """Returns (seconds, name) of each test."""
     if isinstance(results, pathlib.Path) and not results.exists():
         return []
     cases = xml.etree.ElementTree.parse(results).getroot().iter("testcase")

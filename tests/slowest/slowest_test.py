@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that slowest.py reads what ninja and ctest write, and puts the slowest first."""
+"""Tests that slowest.py reads the logs of ninja and ctest, and puts the slowest first."""
 
 import io
 import pathlib
@@ -34,7 +34,7 @@ class Slowest(unittest.TestCase):
                          "tests/unit_tests: base/a_test.cpp")
         self.assertEqual(slowest.readable("bin/farcall"), "bin/farcall")
 
-    def test_what_is_gone_is_not_shown(self):
+    def test_missing_outputs_are_left_out(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name).resolve()
             own = f"0\t2000\t1\t{folder}/own.o\tee\n"
@@ -52,7 +52,7 @@ class Slowest(unittest.TestCase):
         self.assertEqual(slowest.ran(junit), [(0.5, "a"), (12.0, "b"), (0.0, "c")])
         self.assertEqual(slowest.ran(pathlib.Path("absent")), [])
 
-    def test_the_table_has_the_slowest_first_and_no_more_than_twenty(self):
+    def test_the_table_has_the_twenty_slowest_in_order(self):
         lines = slowest.table("tests", [(float(n), f"t{n}") for n in range(30)])
         self.assertEqual(lines[0], "slowest tests, of 30 that took 435 s one after another:")
         self.assertEqual(lines[1].split(), ["29.0", "s", "t29"])

@@ -58,7 +58,8 @@ std::string tally::summary(std::uint64_t seed, std::chrono::seconds took) const 
 
 namespace {
 
-/// A round takes three seconds and what follows a death; a minute later something hangs.
+/// Handler of SIGALRM. A round takes three seconds, and a little longer after a death; a round of a
+/// minute hangs.
 void stuck(int /*signal*/) {
   constexpr char text[] = "soak: a round does not end; aborting\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, sizeof text - 1);

@@ -43,7 +43,7 @@ fc::future<std::uint64_t> mixed_twice(fc::node a, fc::node b, std::uint64_t v) {
 
 std::atomic<std::uint64_t> posted_here{0};
 
-/// One thread's operations.
+/// The operations of one thread.
 class operations {
  public:
   operations(const fc::job& j, generator& random, tally& t) : job_(j), random_(random), tally_(t) {}
@@ -88,7 +88,7 @@ class operations {
  private:
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
   const fc::node& any_target() { return job_.targets()[below(job_.targets().size())]; }
-  /// Mostly small, now and then large.
+  /// Returns a size that is mostly small, and now and then large.
   std::size_t any_size() {
     const std::uint64_t kind = below(100);
     if (kind < 60) return below(100);
@@ -128,7 +128,7 @@ class operations {
       const std::uint64_t v = random_();
       window.emplace_back(v, fc::async(any_target(), fc::fn<&mix>, v));
       if (window.size() < width) continue;
-      // Not always the oldest.
+      // Any call, rather than always the oldest one.
       const auto at = window.begin() + static_cast<std::ptrdiff_t>(below(window.size()));
       expect(at->second.get() == mix(at->first), "an async call gave a wrong number");
       window.erase(at);
@@ -138,7 +138,7 @@ class operations {
   }
 
   void post_and_count() {
-    // Other threads post as well; ours come in order, before the second look.
+    // Other threads post, too. This thread's posts run before its second read of the count.
     const fc::node& to = any_target();
     const auto count = [] { return posted_here.load(); };
     const std::uint64_t before = fc::sync(to, count);
@@ -266,7 +266,7 @@ class operations {
     try {
       fc::sync(to.within(std::chrono::microseconds(200)),
                [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
-      // The answer came before this thread was given a processor again: that is an answer.
+      // The call may succeed: the reply arrived before the kernel scheduled this thread again.
     } catch (const fc::timeout&) {
     }
   }

@@ -16,8 +16,8 @@ std::size_t open_descriptors() {
   return n;
 }
 
-/// Whether `e` says no more than that a target which was killed has gone. A target that called the
-/// dead one reports it as its own exception.
+/// True if `e` reports only that a killed target has gone. A target that called the dead one
+/// reports that as an exception of its handler.
 bool tells_of_a_death(const fc::error& e) {
   if (dynamic_cast<const fc::node_failed*>(&e) != nullptr) return true;
   const auto* remote = dynamic_cast<const fc::remote_error*>(&e);
@@ -63,7 +63,7 @@ void run_round(generator& random, std::chrono::steady_clock::time_point end, tal
         }
       });
     }
-    // In every third round targets die, one or all of them.
+    // In every third round one or more targets die.
     if (random() % 3 == 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 300'000));
       some_died = true;

@@ -42,7 +42,7 @@ inline constexpr std::array<const char*, 16> operation_names{
     "exception",   "then",      "when_all/any", "coroutine", "dropped future",
     "deadline"};
 
-/// What all threads together have done so far.
+/// Counts of the operations, failures and rounds of all threads so far.
 class tally {
  public:
   void done(operation o) { ++counts_[static_cast<std::size_t>(o)]; }
@@ -66,12 +66,12 @@ class tally {
   std::vector<std::string> texts_;
 };
 
-/// One operation on random nodes of `j`, with its result checked. Throws node_failed when a node of
-/// it has gone; anything else that is not right goes to `t`.
+/// Runs one operation on random nodes of `j`, and checks its result. Throws node_failed if one of
+/// the nodes has gone; notes wrong results in `t`.
 void run_operation(const fc::job& j, generator& random, tally& t);
 
-/// A job of random shape, under random operations of several threads until `end`; some of its
-/// targets may be killed. Afterwards nothing may be left behind.
+/// Makes a job of random shape. Several threads run random operations on the job until `end`, and
+/// some of its targets may be killed. Notes in `t` if the job leaves descriptors open.
 void run_round(generator& random, std::chrono::steady_clock::time_point end, tally& t);
 
 } // namespace soak

@@ -17,15 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// A program whose nodes are equals, for the tests: what it does is its first argument. Ends with
-/// status 0 where all was as it should be, and else says what was not.
+/// A program that makes a job of equals. The first argument selects the test. Exits with 0 if all
+/// checks pass; else prints the check that failed.
 namespace farcall::test {
 namespace {
 
 using std::chrono::seconds;
 
-/// The process ends as it is: LeakSanitizer would take what the stacks of other threads hold, or of
-/// the main thread below a handler, for lost.
+/// True if the process exits with other threads, or with a handler on the main thread's stack:
+/// LeakSanitizer would report memory that these stacks refer to.
 bool ends_at_once = false;
 
 struct program {
@@ -35,7 +35,7 @@ struct program {
 
   [[nodiscard]] job make() { return job{spmd, argc, argv, options}; }
   [[nodiscard]] std::string argument(int i) const { return i < argc ? argv[i] : ""; }
-  /// The node that is to do something, by the second argument.
+  /// Returns the node that the second argument chooses to act.
   [[nodiscard]] node_id chosen() const {
     return static_cast<node_id>(std::strtoul(argument(2).c_str(), nullptr, 10));
   }
@@ -57,13 +57,13 @@ void say(const std::string& line) {
 
 node next_of(const job& j) { return j.node_at(static_cast<node_id>((j.rank() + 1) % j.size())); }
 
-/// Handlers run on this thread only, where nothing else is said.
+/// The main thread, on which all handlers run unless the job has a progress thread.
 std::thread::id main_thread;
 bool on_main() { return std::this_thread::get_id() == main_thread; }
 
-// ---- what works ---------------------------------------------------------------------------------
+// ---- jobs without failures ----------------------------------------------------------------------
 
-/// Each calls each, by every way there is.
+/// Calls all nodes, over the thread's lane and over another one, and copies to and from them.
 int calls(job& j) {
   for (node_id to = 0; to < j.size(); ++to) {
     const node there = j.node_at(to);
@@ -143,7 +143,7 @@ int collectives(job& j) {
   const std::vector<node_id> ranks = j.all_gather(j.rank());
   for (node_id i = 0; i < nodes; ++i)
     CHECK(ranks[i] == i);
-  // Handlers run meanwhile, and nobody leaves a barrier before the last has come.
+  // Handlers run in barriers, and no node leaves a barrier before the last has entered it.
   for (int i = 1; i <= 10; ++i) {
     for (node_id to = 0; to < nodes; ++to)
       sync(j.node_at(to), [] { ++synced; });
@@ -164,7 +164,7 @@ bool is_refused(const F& what) {
   return false;
 }
 
-/// What only some threads and jobs can do.
+/// Checks that calls which need another thread, another kind of job or right arguments throw.
 int refusals(job& j) {
   static job* the_job = nullptr;
   the_job = &j;
@@ -182,7 +182,7 @@ int refusals(job& j) {
   return 0;
 }
 
-/// A child of a fork has nothing of the job's, and ends as it likes.
+/// Checks that the child of a fork has no part in the job, and may exit.
 int forks(job& j) {
   const pid_t child = ::fork();
   ends_at_once = child == 0;
@@ -196,7 +196,7 @@ int forks(job& j) {
 int flooded = 0;
 constexpr int flood = 1500;
 
-/// Nobody serves but in back-pressure: a ring has space for a third of it.
+/// Posts more than a ring has space for, three times as much: the sender must serve while it waits.
 void flood_next(job& j) {
   const std::string text(100, 'x');
   for (int i = 0; i < flood; ++i)
@@ -206,7 +206,7 @@ void flood_next(job& j) {
 int stepped = 0;
 constexpr int steps = 100;
 
-/// Posts of handlers, one after the other.
+/// Posts the next step to the next node, from a handler.
 void step(int left) {
   ++stepped;
   if (left == 0) return;
@@ -224,7 +224,7 @@ int works(program p) {
   j.barrier();
   flood_next(j);
   post(next_of(j), step, steps - 1);
-  // Nothing that was sent is lost, nor what handlers send then.
+  // close() waits for all posts, including the posts of handlers.
   const int nodes = static_cast<int>(j.size());
   j.close();
   CHECK(flooded == flood);
@@ -233,7 +233,7 @@ int works(program p) {
   return 0;
 }
 
-/// With a thread of farcall's that runs handlers: the main threads do nothing for them.
+/// Uses a progress thread, which runs handlers while the main threads do not poll.
 int progress_thread(program p) {
   p.options.progress = "thread";
   job j = p.make();
@@ -264,14 +264,14 @@ int plain(program p) {
   return 0;
 }
 
-// ---- what goes wrong ----------------------------------------------------------------------------
+// ---- jobs with failures -------------------------------------------------------------------------
 
 void compute() {
   for (;;)
     std::this_thread::sleep_for(seconds(1));
 }
 
-/// The chosen one closes the job, and the others are in a barrier.
+/// The chosen node closes the job while the others are in a barrier.
 int closes(program p) {
   job j = p.make();
   try {
@@ -284,8 +284,8 @@ int closes(program p) {
   return 0;
 }
 
-/// The chosen one, or each if there is no such node, names itself as the root of a broadcast, and
-/// the others the host.
+/// The chosen node names itself as the root of a broadcast, and the others name the host. If there
+/// is no such node, each names itself.
 int roots(program p) {
   job j = p.make();
   const bool names_itself = j.rank() == p.chosen() || p.chosen() >= j.size();
@@ -305,8 +305,8 @@ int roots(program p) {
   *reinterpret_cast<volatile int*>(address) = 1;
 }
 
-/// Says its process, and is then in a state of which it can be torn: computing, waiting, in a
-/// barrier, or closing. The chosen one computes.
+/// Prints its process id, then stays in a state in which it can be killed: computing, waiting,
+/// calling, in a barrier, or closing. The chosen node computes.
 int states(program p) {
   job j = p.make();
   say(std::to_string(j.rank()) + " " + std::to_string(::getpid()));
@@ -319,7 +319,7 @@ int states(program p) {
   return 0;
 }
 
-/// Started as a target, and never joins.
+/// A target that never joins the job.
 int stuck(program /*p*/) {
   const pid_t host = ::getppid();
   say("stuck");
@@ -328,7 +328,7 @@ int stuck(program /*p*/) {
   return 0;
 }
 
-/// The chosen one ends in some way, while the others wait.
+/// The chosen node ends in the way of the third argument, while the others wait.
 int ends(program p) {
   job j = p.make();
   const std::string way = p.argument(3);
@@ -348,7 +348,7 @@ int ends(program p) {
   return 0;
 }
 
-/// The same, and the exception is caught.
+/// Like ends(), but catches the exception.
 int caught(program p) {
   try {
     return ends(p);
@@ -358,9 +358,9 @@ int caught(program p) {
   }
 }
 
-/// One is gone, and the others go on.
+/// The chosen node is killed, and the others go on.
 int survive(program p) {
-  // From the beginning, or as soon as there is something that copes.
+  // Survive ends from the start, or only from a later call on.
   p.options.survive = p.argument(3) != "later";
   job j = p.make();
   if (p.argument(3) == "later") {
@@ -368,7 +368,7 @@ int survive(program p) {
     try {
       j.barrier();
     } catch (const node_failed& e) {
-      // It has left the barrier, and been killed, before this node.
+      // The chosen node has left the barrier, and was killed, before this node left it.
       CHECK(e.node() == p.chosen());
     }
   }

@@ -17,8 +17,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-/// Jobs of equals as programs have them: what works over each transport, and what becomes of all
-/// nodes when one ends.
+/// Tests of jobs of equals: calls and collectives over each transport, and the end of all nodes
+/// when one ends.
 namespace farcall::test {
 namespace {
 
@@ -29,10 +29,10 @@ std::string program(const std::string& targets, const std::string& arguments) {
   return "env FARCALL_TARGETS=" + targets + " " FARCALL_SPMD_PROGRAM " " + arguments;
 }
 
-/// Standard error of sanitizers' symbolizers is no matter here.
+/// Text that the host prints once when a job fails.
 constexpr const char* said_once = "all nodes are ended";
 
-// ---- what works ---------------------------------------------------------------------------------
+// ---- jobs without failures ----------------------------------------------------------------------
 
 TEST(spmd, nodes_call_each_other_and_do_things_together) {
   for (const unsigned nodes : {4U, 3U, 1U}) {
@@ -45,7 +45,7 @@ TEST(spmd, nodes_call_each_other_and_do_things_together) {
   }
 }
 
-/// The URL of a program that serves; empty when it does not.
+/// Returns the URL of a program that serves; empty if it does not serve.
 std::string url_of(command& server) {
   if (!server.says("tcp://") || !server.says("\n")) return {};
   const std::size_t from = server.text().find("tcp://");
@@ -79,38 +79,58 @@ TEST(spmd, nodes_may_be_elsewhere) {
   ::kill(keeping.pid(), SIGTERM);
   EXPECT_EQ(keeping.end(), 0);
 
-  // The server tells how its nodes end.
+  // The server reports the ends of its nodes.
   command failing(program("'" + url + ",shm'", "works 3"));
   EXPECT_EQ(failing.end(), 0) << failing.text();
   ::kill(server.pid(), SIGTERM);
   EXPECT_EQ(server.end(), 0) << server.text();
 }
 
-// What a barrier waits for may have been in it.
-TEST(spmd, a_lost_connection_of_a_lane_ends_the_job) {
-  for (const std::string busy : {"0", "1"}) {
-    const std::string does = "states " + busy + " barrier";
-    command server(FARCALL_SPMD_PROGRAM " " + does +
-                   " --farcall-serve=127.0.0.1:0 --farcall-plain=yes");
-    const std::string url = url_of(server);
-    ASSERT_FALSE(url.empty()) << server.text();
-    proxy between(static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1))));
-    command c(program(between.url(), does));
-    // The one that does not compute opens a lane to the other.
-    constexpr std::size_t control_and_lane = 2;
-    // Before it stands, another address would do.
-    constexpr std::size_t first_words =
-        sizeof(tcp::preamble) + sizeof(tcp::nonce) + sizeof(tcp::connect_request);
-    while (between.recorded().size() < control_and_lane ||
-           between.recorded().at(1).size() < first_words) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+/// Waits for the handshake of the job's first lane. Returns false if the lane does not lead through
+/// the proxy: its opener tries the server's own address, too, if the proxy is slow.
+bool leads_lane(const proxy& between) {
+  constexpr std::size_t lane = 1; // 0 is the control connection
+  constexpr std::size_t first_words =
+      sizeof(tcp::preamble) + sizeof(tcp::nonce) + sizeof(tcp::connect_request);
+  while (between.recorded().size() <= lane || between.recorded().at(lane).size() < first_words) {
+    if (between.has_ended(lane)) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+/// Ends the connection of a lane while one node computes and the other one is in a barrier. Returns
+/// false if no lane leads through the proxy.
+bool end_by_lost_lane(const std::string& computing_node) {
+  const std::string does = "states " + computing_node + " barrier";
+  command server(FARCALL_SPMD_PROGRAM " " + does +
+                 " --farcall-serve=127.0.0.1:0 --farcall-plain=yes");
+  const std::string url = url_of(server);
+  EXPECT_FALSE(url.empty()) << server.text();
+  if (url.empty()) return true;
+  proxy between(static_cast<std::uint16_t>(std::stoul(url.substr(url.rfind(':') + 1))));
+  command c(program(between.url(), does));
+  // The node in the barrier opens a lane to the computing one.
+  const bool is_led = leads_lane(between);
+  if (is_led) {
     between.finish(1);
     EXPECT_EQ(c.end(), 1) << c.text();
     EXPECT_THAT(c.text(), HasSubstr("the connection of a lane between it and the host"));
     EXPECT_THAT(c.text(), HasSubstr("all nodes are ended"));
-    ::kill(server.pid(), SIGTERM);
-    (void)server.end();
+  } else {
+    ::kill(c.pid(), SIGTERM);
+    (void)c.end();
+  }
+  ::kill(server.pid(), SIGTERM);
+  (void)server.end();
+  return is_led;
+}
+
+// A barrier's messages may have been lost with the connection, so the job cannot go on.
+TEST(spmd, a_lost_connection_of_a_lane_ends_the_job) {
+  for (const char* const computing_node : {"0", "1"}) {
+    while (!end_by_lost_lane(computing_node)) {
+    }
   }
 }
 
@@ -120,7 +140,7 @@ TEST(spmd, a_thread_of_its_own_may_run_handlers) {
   EXPECT_EQ(c.count("works on"), 3U) << c.text();
 }
 
-TEST(spmd, what_follows_the_job_counts_for_the_exit_status) {
+TEST(spmd, the_exit_status_includes_code_after_the_job) {
   for (const unsigned failing : {0U, 2U}) {
     command c(program("shm:2", "late " + std::to_string(failing)));
     EXPECT_EQ(c.end(), 6) << c.text();
@@ -128,13 +148,13 @@ TEST(spmd, what_follows_the_job_counts_for_the_exit_status) {
   }
 }
 
-// ---- what goes wrong ----------------------------------------------------------------------------
+// ---- jobs with failures -------------------------------------------------------------------------
 
 struct way {
-  const char* arguments; ///< how the node ends
-  int status;            ///< of the host, if it is another
-  int host_status;
-  const char* said; ///< of another
+  const char* arguments; ///< way in which the node ends
+  int status;            ///< exit status of the host if a target ends so
+  int host_status;       ///< exit status of the host if it ends so itself
+  const char* said;      ///< text that the host prints about a target
 };
 
 TEST(spmd, a_node_that_ends_ends_the_others) {
@@ -166,7 +186,7 @@ TEST(spmd, an_exception_that_leaves_the_job_ends_the_others) {
   }
   command c(program("shm:2", "ends 2 throw"));
   EXPECT_EQ(c.end(), 128 + SIGABRT) << c.text();
-  // The log has this character in place of an end of a line.
+  // The log replaces line ends inside a message by this character.
   EXPECT_EQ(c.count("\uFFFD"), 0U) << c.text();
 }
 
@@ -189,7 +209,7 @@ TEST(spmd, nodes_that_name_different_roots_are_told_so) {
   EXPECT_EQ(same.end(), 0) << same.text();
 }
 
-TEST(spmd, a_node_that_is_killed_ends_all_in_every_state) {
+TEST(spmd, killing_a_node_in_any_state_ends_all) {
   for (const char* state : {"computing", "waiting", "calling", "barrier", "closing"}) {
     for (const unsigned killed : {0U, 1U, 2U}) {
       // Node 2 computes.
@@ -206,7 +226,7 @@ TEST(spmd, a_node_that_is_killed_ends_all_in_every_state) {
 }
 
 TEST(spmd, a_fault_ends_the_others_before_its_report) {
-  if (under_sanitizer) return; // which reports faults itself
+  if (under_sanitizer) return; // a sanitizer reports faults itself
   const helper_programs slow({"gdb", "addr2line"}, "exec sleep 1000\n");
   command c("env PATH=" + slow.path() + " " + program("shm:2", "states 2 faulting"));
   EXPECT_EQ(c.end(), 128 + SIGSEGV) << c.text();
@@ -216,7 +236,7 @@ TEST(spmd, a_fault_ends_the_others_before_its_report) {
   EXPECT_LT(c.text().find(said_once), c.text().find("takes too long")) << c.text();
 }
 
-/// The direct children of a process.
+/// Returns the number of direct children of a process.
 std::size_t children_of(pid_t process) {
   const std::string number = std::to_string(process);
   std::ifstream file("/proc/" + number + "/task/" + number + "/children");
@@ -227,7 +247,7 @@ std::size_t children_of(pid_t process) {
 }
 
 TEST(spmd, a_host_that_is_killed_ends_nodes_that_join) {
-  // The second never joins, so all are in the constructor, and ends when its parent does.
+  // Node 2 never joins, so all nodes stay in the constructor. It ends when its parent does.
   command c(program("'shm,exec:" FARCALL_SPMD_PROGRAM " stuck'", "states 1 waiting"));
   ASSERT_TRUE(c.says("stuck"));
   EXPECT_EQ(children_of(c.pid()), 2U);
@@ -235,7 +255,7 @@ TEST(spmd, a_host_that_is_killed_ends_nodes_that_join) {
   EXPECT_EQ(c.end(), 128 + SIGKILL);
 }
 
-TEST(spmd, a_node_that_cannot_start_is_the_only_one_blamed) {
+TEST(spmd, only_the_node_that_cannot_start_is_blamed) {
   command c(program("'shm,exec:/no/such/program'", "states 1 waiting"));
   EXPECT_EQ(c.end(), 128 + SIGABRT);
   EXPECT_THAT(c.text(), HasSubstr("/no/such/program"));
@@ -249,7 +269,7 @@ TEST(spmd, a_node_that_cannot_join_says_why) {
   EXPECT_THAT(c.text(), Not(HasSubstr("without closing")));
 }
 
-TEST(spmd, others_go_on_where_the_job_survives) {
+TEST(spmd, surviving_jobs_go_on_without_a_node) {
   for (const std::string from : {"", " later"}) {
     command c(program("shm:2", "survive 1" + from));
     EXPECT_EQ(c.end(), 0) << c.text();
@@ -265,7 +285,7 @@ TEST(spmd, farcall_run_labels_the_lines_of_all_nodes) {
   EXPECT_EQ(c.end(), 6) << c.text();
   for (const char* rank : {"0", "1", "2"})
     EXPECT_EQ(c.count(std::string(rank) + ": after " + rank + " of 3\n"), 1U) << c.text();
-  // A node that ends all others has said so before.
+  // The lines of a node that ends all others are not lost.
   command failing(FARCALL_COMMAND " run --spmd --label -n 3 " FARCALL_SPMD_PROGRAM
                                   " caught 2 throw");
   EXPECT_EQ(failing.end(), 4) << failing.text();

@@ -17,15 +17,15 @@ using ::testing::Not;
 
 const std::string program = FARCALL_START_PROGRAM;
 
-/// End of a program, and the number of its processes.
+/// Exit status and output of a program, and the number of its processes.
 struct outcome {
   int status = -1;
   std::string text;
   std::size_t processes = 0;
 };
 
-/// Runs the program with this action; `before` is written before it, as in a shell, and `after` is
-/// its last word.
+/// Runs the program with an action. As in a shell, the words `before` come before the program, and
+/// `after` is the program's last argument.
 outcome run(const std::string& action, const std::string& before = "",
             const std::string& after = "") {
   const auto file = std::filesystem::path(::testing::TempDir()) /
@@ -44,13 +44,14 @@ outcome run(const std::string& action, const std::string& before = "",
   return o;
 }
 
-/// The host says what is wrong, and each of its three targets has ended without one of its own.
+/// Expects that the host prints the error, and that its three targets have ended without errors of
+/// their own.
 void expect_refusal(const outcome& o, const std::string& text) {
   EXPECT_EQ(o.status, 3) << o.text;
   EXPECT_THAT(o.text, HasSubstr("refused: node 1"));
   EXPECT_THAT(o.text, HasSubstr(text));
   EXPECT_LE(o.processes, 4U);
-  // Targets say nothing: the host has said it.
+  // Targets print no error: the host has printed it.
   EXPECT_EQ(o.text.find('\n'), o.text.size() - 1) << o.text;
 }
 
@@ -88,7 +89,7 @@ TEST(lost_marks, a_wrapper_whose_child_the_program_is) {
                  "environment was emptied");
 }
 
-// The process has lost variable, socket and ancestors. The host is a daemon, too.
+// The target has lost the variable, the socket and its ancestors. The host is a daemon, too.
 TEST(lost_marks, a_daemon_that_empties_its_environment_and_closes_descriptors) {
   const outcome o = run("daemon-clear-and-close");
   EXPECT_THAT(o.text, HasSubstr("refused: node 1"));

@@ -5,7 +5,7 @@
 
 namespace fc = farcall;
 
-/// Function that programs of its targets lack.
+/// A function that the targets' programs lack.
 unsigned long hits(unsigned long points, unsigned long seed) { return points * seed; }
 
 int main(int argc, char** argv) {

@@ -16,22 +16,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Programs that tests start in shells: "program ACTION [COUNT] [HELPER]" makes a job after the
-/// action, and appends a byte to the file COUNT first, so that tests see how many processes have
-/// started.
+/// A program that tests start in shells: "program ACTION [COUNT] [HELPER]" makes a job after the
+/// action. Each process appends a byte to the file COUNT first, so tests can count the processes
+/// that have started.
 namespace {
 
 namespace fc = farcall;
 
-/// A test fails long before; the machine is not to be filled with processes.
-constexpr off_t most_processes = 20;
+/// Limit that keeps a defect from filling the machine with processes. Tests fail with far fewer.
+constexpr off_t max_processes = 20;
 
 void count_process(const char* file) {
   const int fd = ::open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   struct stat status{};
   if (fd < 0 || ::write(fd, "x", 1) != 1 || ::fstat(fd, &status) != 0) std::_Exit(98);
   ::close(fd);
-  if (status.st_size > most_processes) std::_Exit(99);
+  if (status.st_size > max_processes) std::_Exit(99);
 }
 
 void close_descriptors() {
@@ -39,7 +39,8 @@ void close_descriptors() {
     ::close(fd);
 }
 
-/// As sudo: runs a command as a child without the environment and the descriptors.
+/// Runs a command in a child without the environment and the descriptors, like sudo. Returns the
+/// child's exit status.
 int run_without_marks(char** words) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -53,7 +54,7 @@ int run_without_marks(char** words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/// As a daemon begins: goes on in a grandchild, in a session of its own, after its parents have
+/// Becomes a daemon: returns in a grandchild with a session of its own, after its parents have
 /// ended.
 void become_daemon() {
   if (::fork() != 0) std::_Exit(0);
@@ -64,7 +65,7 @@ void become_daemon() {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// Processes that make a job each. Returns 0 if all have an answer.
+/// Forks processes that make a job each. Returns 0 if all of them have got a reply.
 int fork_jobs(const fc::job_options& options) {
   constexpr int processes = 3;
   for (int i = 0; i < processes; ++i) {
@@ -83,15 +84,15 @@ int fork_jobs(const fc::job_options& options) {
   return worst;
 }
 
-/// Threads that make a job each.
+/// Starts threads that make a job each.
 void make_jobs_in_threads(const fc::job_options& options) {
   std::mutex mutex;
   const auto make = [&] {
     try {
       const fc::job job{options};
-      const int answer = fc::sync(job.targets().front(), [](int x) { return 2 * x; }, 21);
+      const int reply = fc::sync(job.targets().front(), [](int x) { return 2 * x; }, 21);
       const std::lock_guard guard(mutex);
-      std::printf("%d\n", answer);
+      std::printf("%d\n", reply);
     } catch (const fc::error& e) {
       std::fprintf(stderr, "refused: %s\n", e.what());
     }
@@ -104,7 +105,7 @@ void make_jobs_in_threads(const fc::job_options& options) {
 
 volatile std::sig_atomic_t interrupts = 0;
 
-/// A host that handles signals, and goes on to use its target.
+/// Handles signals on the host, and then keeps calling its target. Returns 0 if all calls succeed.
 int outlive_signals(fc::job& job) {
   for (const int number : {SIGINT, SIGQUIT, SIGHUP, SIGTERM})
     ::signal(number, [](int) { interrupts = interrupts + 1; });
@@ -113,7 +114,7 @@ int outlive_signals(fc::job& job) {
   std::fflush(stdout);
   while (interrupts == 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  // Signals of the group arrive at all of its processes before this call.
+  // Signals to the group reach all of its processes during these calls.
   for (int i = 0; i < 100; ++i) {
     if (fc::sync(job.targets().front(), [](int x) { return 2 * x; }, i) != 2 * i) return 1;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -122,7 +123,7 @@ int outlive_signals(fc::job& job) {
   return 0;
 }
 
-/// A target that waits for a child of its own.
+/// Calls a handler that waits for a child process of the target.
 int wait_in_target(fc::job& job) {
   auto there = fc::async(job.targets().front(), [] {
     const pid_t child = ::fork();
@@ -140,7 +141,7 @@ int wait_in_target(fc::job& job) {
 
 int throw_words() { throw std::runtime_error("lost words"); }
 
-/// Futures with errors: three that are dropped, and one that is not.
+/// Makes four calls that fail. Drops three of the futures, and catches the error of the last call.
 int drop_errors(fc::job& job) {
   const fc::node target = job.targets().front();
   for (int i = 0; i < 2; ++i)

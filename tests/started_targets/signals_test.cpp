@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// The program in a process group of its own, as a shell starts it.
+/// Runs the program in its own session and process group.
 class in_own_group {
  public:
   explicit in_own_group(const std::string& action)

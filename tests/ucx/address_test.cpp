@@ -1,4 +1,4 @@
-// What cards say of UCX. Needs none.
+// Addresses of UCX workers in cards. These tests need no UCX library.
 
 #include <farcall/base/error.hpp>
 #include <farcall/transport/ucx/address.hpp>

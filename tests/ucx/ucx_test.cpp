@@ -1,7 +1,7 @@
-// Jobs whose targets are reached over UCX, by the module as programs load it.
+// Jobs whose targets the host reaches over UCX, with the module that programs load.
 
-#include <farcall/offload/job_test_support.hpp>
 #include <farcall/transport/transport_entry.hpp>
+#include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,10 +22,10 @@ using ::testing::HasSubstr;
 
 #if defined(UCX_MODULE)
 
-// Before the table of transports is read for the first time. Targets inherit it.
+// Set before the first use of the table of transports. Targets inherit the variable.
 [[maybe_unused]] const bool is_set = [] {
-  // UCX's hooks in the functions that map memory, of which this transport needs none, crash in a
-  // sanitizer's.
+  // UCX hooks the functions that map memory, and crashes in a sanitizer's versions of them. This
+  // transport needs no hooks.
   if (under_sanitizer) ::setenv("UCX_MEM_EVENTS", "no", 1);
   return ::setenv("FARCALL_TRANSPORT_MODULES", UCX_MODULE, 1) == 0;
 }();
@@ -51,7 +51,7 @@ void end_soon() {
   }).detach();
 }
 
-/// Threads sleep instead of spinning, so that what arrives has to wake them.
+/// Options with which threads sleep rather than spin, so that messages must wake them.
 job_options sleeping(const std::string& targets) {
   job_options o;
   o.targets = targets;
@@ -59,14 +59,14 @@ job_options sleeping(const std::string& targets) {
   return o;
 }
 
-/// Over what UCX reaches targets of this machine.
+/// Fixture for each transport of UCX that reaches targets on this machine.
 class ucx_jobs : public ::testing::TestWithParam<const char*> {
  protected:
-  // Targets inherit it.
+  // Targets inherit the variable.
   void SetUp() override { ::setenv("UCX_TLS", GetParam(), 1); }
 };
 
-TEST_P(ucx_jobs, have_targets_that_answer) {
+TEST_P(ucx_jobs, have_targets_that_reply) {
   job j(sleeping("ucx:2"));
   ASSERT_EQ(j.size(), 3U);
   for (const node& n : j.targets()) {
@@ -156,7 +156,7 @@ TEST_P(ucx_jobs, let_several_threads_call_at_once) {
     t.join();
 }
 
-TEST_P(ucx_jobs, end_copies_at_their_deadlines_and_keep_later_ones_apart) {
+TEST_P(ucx_jobs, end_copies_at_deadlines_without_harm_to_later_ones) {
   job j(sleeping("ucx"));
   const node target = j.targets()[0];
   const auto pid = static_cast<pid_t>(target.description().pid);

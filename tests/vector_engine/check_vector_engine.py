@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compiles the core of a target for NEC's vector engine, as far as Debian's clang can.
+"""Compiles the core of a target for NEC's vector engine with Debian's clang.
 
-Run as: check_vector_engine.py <project root>. There are no headers for that machine, so those of
-the compiler for ARM stand in: they are of the same kind, 64 bits and without anything of x86. The
-layers below the job are made to object files, and the rest is looked at. Exits with 77 when clang or
-the headers are missing.
+Run as: check_vector_engine.py <project root>. Debian has no headers for that machine. The headers for
+64-bit ARM replace them: they are for 64 bits, too, and use no code of x86. The files in CORE are compiled
+to object files; the other files of the layers below jobs are checked without code. Exits with 77 if clang
+or the headers are missing.
 """
 
 import pathlib
@@ -18,10 +18,10 @@ COMPILER = "clang++-19"
 HEADERS = pathlib.Path("/usr/aarch64-linux-gnu/include")
 VECTOR_ENGINE = 251  # e_machine of its object files
 
-# Made to object files: rings, dispatch, packing.
+# Compiled to object files: rings, dispatch, packing.
 CORE = ("farcall/memory/ring.cpp", "farcall/am/responder.cpp", "farcall/call/invoke.cpp",
         "tests/vector_engine/core.cpp")
-# Compiled without code.
+# Folders whose other files are checked with -fsyntax-only.
 FOLDERS = ("farcall/base", "farcall/memory", "farcall/am", "farcall/call")
 
 
@@ -35,7 +35,7 @@ def compile_for_it(root, source, *options):
 
 
 def all_of(sources, folder):
-    """Returns a source that includes these: most of the time of each goes into the same headers."""
+    """Returns a source that includes all of these, since the common headers take most of the time."""
     together = folder / "together.cpp"
     together.write_text("".join(f'#include "{source}"\n' for source in sources), encoding="utf-8")
     return together
@@ -60,7 +60,7 @@ def main():
     failures = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        # A check that lets anything through is none.
+        # x86 code must not compile, or the check would find no error at all.
         wrong = folder / "wrong.cpp"
         wrong.write_text('int f() { int a = 0; asm volatile("cpuid" : "=a"(a)); return a; }\n')
         if compile_for_it(root, wrong, "-fsyntax-only").returncode == 0:

@@ -1,4 +1,5 @@
-// What a target needs, used once, so that the compiler makes code of it: packing, dispatch, rings.
+// Uses the templates of packing, dispatch and rings that a target needs, so that the compiler
+// generates their code.
 #include <farcall/farcall.hpp>
 
 #include <map>

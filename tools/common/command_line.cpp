@@ -1,4 +1,4 @@
-// The only file that includes CLI11, which takes seconds to compile.
+// This is the only file that includes CLI11, because CLI11 takes seconds to compile.
 
 #include "command_line.hpp"
 #include "outcome.hpp"
@@ -27,7 +27,7 @@ namespace {
 constexpr int run_failed = 1;
 constexpr int usage_wrong = 2;
 
-/// The command that was named, and the words that it takes as they are.
+/// The command that the command line names, and the words that the command gets unparsed.
 struct choice {
   const command* chosen = nullptr;
   std::vector<std::string> rest;
@@ -56,7 +56,8 @@ void add_range(CLI::Option& made, const option& described) {
 
 std::string is_given(const std::string& value) { return value.empty() ? "it needs a value" : ""; }
 
-/// CLI11 would take -1 for the largest number, and of words say no more than that it failed.
+/// Checks that a word is a whole number of type T. CLI11 itself would accept -1 as the largest
+/// unsigned number, and would not say why it refuses a word that is no number.
 template <class T>
 std::string is_whole_number(const std::string& value) {
   T number{};
@@ -72,7 +73,8 @@ CLI::Option* add_one(CLI::App& app, const option& described, T& value) {
     return app.add_flag(described.name, value, described.text);
   } else {
     if constexpr (std::is_same_v<T, std::string>) {
-      // To CLI11 a flag, as others would take the next word.
+      // Declare an option with an optional value as a flag, because CLI11 would otherwise take the
+      // next word as the option's value.
       if (!described.otherwise.empty()) {
         return app
             .add_flag(described.name + '{' + described.otherwise + '}', value, described.text)
@@ -80,9 +82,9 @@ CLI::Option* add_one(CLI::App& app, const option& described, T& value) {
       }
     }
     CLI::Option* made = app.add_option(described.name, value, described.text);
-    // As from a variable of the shell's that is not set.
+    // Refuse an empty value, which results from an unset variable in a shell.
     if constexpr (std::is_same_v<T, std::string> || is_list<T>) made->check(is_given);
-    // CLI11 would take the next words, too.
+    // Allow one value each time, because CLI11 would also take the following words as values.
     if constexpr (is_list<T>) made->allow_extra_args(false);
     using number = typename number_of<T>::type;
     if constexpr (std::is_integral_v<number>) {
@@ -103,7 +105,8 @@ void add_option(CLI::App& app, const option& described) {
   if (described.is_required) made->required();
 }
 
-/// What CLI11 writes of an option's value, without names of types and bounds that are none.
+/// Shortens CLI11's description of a number: replaces names of types by NUMBER, and removes bounds
+/// that are only the limits of the type.
 std::string plain_kind(const std::string& text) {
   static const std::regex bounded("U?INT:U?INT in \\[([0-9]+) - ([0-9]{1,9})\\]");
   static const std::regex unbounded("U?INT(:U?INT in \\[[^\\]]*\\])?");
@@ -111,7 +114,8 @@ std::string plain_kind(const std::string& text) {
                             "NUMBER");
 }
 
-/// Without what CLI11 writes behind a flag with a value.
+/// Formatter for --help. Leaves out the "{VALUE}" that CLI11 prints after the name of a flag with a
+/// value.
 class plain_formatter final : public CLI::Formatter {
  public:
   std::string make_option_name(const CLI::Option* one, bool is_positional) const override {
@@ -138,7 +142,8 @@ void describe(CLI::App& app, const command& described, choice& chosen) {
   }
 }
 
-/// The first word that stands where a command is expected and is none; empty when there is none.
+/// Returns the first word on the command line that should name a command but names none. Returns an
+/// empty text if there is no such word.
 std::string unknown_word(const CLI::App& app, int argc, const char* const* argv) {
   const CLI::App* at = &app;
   for (int i = 1; i < argc; ++i) {
@@ -152,7 +157,8 @@ std::string unknown_word(const CLI::App& app, int argc, const char* const* argv)
   return "";
 }
 
-/// How many words are to be read: those behind the first "--" are not for the command.
+/// Returns the number of words that CLI11 parses. If the command passes further words on, CLI11
+/// parses the words before the first "--". Otherwise it parses all words of the command line.
 int words_to_read(const command& program, int argc, const char* const* argv) {
   const auto named = [&](const command& c) { return argc > 1 && c.name == argv[1]; };
   const auto chosen = std::find_if(program.commands.begin(), program.commands.end(), named);
@@ -161,8 +167,9 @@ int words_to_read(const command& program, int argc, const char* const* argv) {
   return static_cast<int>(std::find_if(argv, argv + argc, is_end) - argv);
 }
 
-/// "--" ends the options of a command that takes those of another program, unless that program
-/// stands before it; then it is one of its words.
+/// Adds the words that CLI11 has not parsed to the words for the command. If the command runs
+/// another program, a "--" before the program's name ends the command's options, and is removed. A
+/// "--" after the program's name is one of the program's words.
 void add_unread(choice& made, int read, int argc, const char* const* argv) {
   if (made.chosen == nullptr || read == argc) return;
   const bool is_end = made.chosen->takes_rest == command::rest::after_options && made.rest.empty();
@@ -184,7 +191,7 @@ int run_chosen(const command& program, const choice& made) {
   } catch (const setting_error& e) {
     return complain(program, usage_wrong, e.what());
   } catch (const std::system_error& e) {
-    // What a thread says that cannot be started.
+    // EAGAIN here means that the system could not start a thread.
     const bool is_limit = e.code() == std::errc::resource_unavailable_try_again;
     return complain(program, run_failed,
                     is_limit ? "cannot start a thread: the limit of processes is reached "
@@ -199,7 +206,8 @@ int run_chosen(const command& program, const choice& made) {
 
 int run_command_line(const command& program, const std::string& version, int argc,
                      const char* const* argv) {
-  // Ignored signals stay ignored across exec, and the commands wait for the programs they start.
+  // Reset SIGCHLD to the default, because a process inherits across exec that the signal is
+  // ignored. With an ignored SIGCHLD, the commands could not wait for the programs that they start.
   std::signal(SIGCHLD, SIG_DFL);
   CLI::App app{program.text};
   app.name(program.name);
@@ -236,7 +244,7 @@ int run_command_line(const command& program, const std::string& version, int arg
     app.exit(e);
     return usage_wrong;
   } catch (const CLI::ParseError& e) {
-    app.exit(e); // prints what was wrong and where help is
+    app.exit(e); // prints the error, and a hint to use --help
     return usage_wrong;
   }
   return run_chosen(program, made);

@@ -10,52 +10,57 @@
 
 namespace farcall::tool {
 
-/// An option of a command, or an argument without dashes.
+/// An option of a command, such as "--batches". It may also be an argument, which has a position
+/// instead of dashes.
 struct option {
   using place =
       std::variant<bool*, int*, unsigned*, std::size_t*, std::string*, std::optional<int>*,
                    std::optional<std::size_t>*, std::optional<std::string>*,
-                   std::vector<std::string>*>; ///< of the last: may be given several times
+                   /// For an option that may be given several times. The vector gets all of its
+                   /// values.
+                   std::vector<std::string>*>;
 
-  std::string name; ///< "--batches", or "FILE" for an argument
-  place value;      ///< is set when the option is given; outlives the command
+  std::string name; ///< "--batches" for an option, or "FILE" for an argument
+  place value;      ///< variable that gets the option's value; it must outlive the command
   std::string text; ///< for --help
-  std::optional<std::pair<std::size_t, std::size_t>> range = {}; ///< of a number
-  std::vector<std::string> choices = {};                         ///< empty: any text
-  std::string excludes = {};                                     ///< an option named before
-  bool shows_default = false;                                    ///< in --help
+  std::optional<std::pair<std::size_t, std::size_t>> range = {}; ///< limits of a number
+  std::vector<std::string> choices = {};                         ///< if empty, any text
+  std::string excludes = {};                                     ///< an option declared before
+  bool shows_default = false;                                    ///< shown in --help
   bool is_required = false;
-  bool is_size = false; ///< takes a unit: 64MiB
-  /// Of a text: what it is where the option is given without a value; a value comes behind "="
-  /// then.
+  bool is_size = false; ///< true for a number with an optional unit, such as 64MiB
+  /// If not empty, the option's value may be left out, and this text is then the value. A value
+  /// that the user gives must then be written as "=VALUE".
   std::string otherwise = {};
 };
 
-/// A command of a program, or the program itself: what it takes and what it does.
+/// A command of a program, or the program itself, with its options and its action.
 ///
-/// It runs after the whole command line has been read, so that a mistake at its end is found before
-/// anything starts.
+/// The action runs after the whole command line has been parsed, so that nothing has been started
+/// if there is an error at the end of the line.
 struct command {
-  /// The words that are none of its options. `after_options` takes all from the first one on, or
-  /// behind "--"; `everything` takes options too, --help included.
+  /// Use of words on the command line that are no options of the command. With `refused`, they are
+  /// errors. With `after_options`, the first such word and all words after it, or after "--", are
+  /// passed to run(). With `everything`, options are passed on too, even --help.
   enum class rest { refused, after_options, everything };
 
   std::string name;
   std::string text;
-  std::string footer = {}; ///< below --help, also of the commands below it
+  std::string footer = {}; ///< text below the output of --help, also for its subcommands
   std::vector<option> options = {};
-  std::vector<command> commands = {}; ///< of which one must be named, if there are any
+  /// Subcommands. If there are any, the command line must name one of them.
+  std::vector<command> commands = {};
   rest takes_rest = rest::refused;
-  /// The result is the exit status.
+  /// Returns the exit status.
   std::function<int(const std::vector<std::string>& rest)> run = {};
 };
 
-/// Reads the command line and runs the command that it names. Returns the exit status: the status
-/// of the command, 2 when the command line or a setting asks for something that cannot be, 1 when
-/// the command throws anything else. Messages go to standard error.
+/// Parses the command line and runs the command that it names. Returns the command's exit status if
+/// the command returns. Returns 2 if the command line or a setting is invalid, and 1 if the command
+/// throws any other exception. Messages are printed to standard error.
 ///
-/// `version` is what --version prints; messages begin with the first word of the program's name.
-/// Sets SIGCHLD to SIG_DFL, whatever the starting program has set.
+/// `version` is the text that --version prints. Messages begin with the first word of the program's
+/// name. Sets SIGCHLD to SIG_DFL, even if the program was started with another action.
 [[nodiscard]] int run_command_line(const command& program, const std::string& version, int argc,
                                    const char* const* argv);
 

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// A program with two commands, and what it was asked for.
+/// A program with two commands that record their options.
 class command_line : public testing::Test {
  protected:
   int run(std::vector<const char*> words) {
@@ -83,7 +83,7 @@ class command_line : public testing::Test {
   std::string err_;
 };
 
-TEST_F(command_line, options_of_each_kind_are_set_and_the_command_runs) {
+TEST_F(command_line, options_of_each_kind_are_set) {
   EXPECT_EQ(run({"measure", "--count", "30", "--bytes", "2MiB", "--over", "tcp", "--quick"}), 7);
   EXPECT_EQ(count_, 30U);
   EXPECT_EQ(bytes_, std::size_t{2} << 20);
@@ -92,13 +92,13 @@ TEST_F(command_line, options_of_each_kind_are_set_and_the_command_runs) {
   EXPECT_THAT(err_, IsEmpty());
 }
 
-TEST_F(command_line, what_is_not_given_stays_as_it_was) {
+TEST_F(command_line, missing_options_keep_their_values) {
   EXPECT_EQ(run({"measure"}), 7);
   EXPECT_EQ(count_, 20U);
   EXPECT_FALSE(processes_.has_value());
 }
 
-TEST_F(command_line, a_wrong_option_is_a_usage_problem_and_nothing_runs) {
+TEST_F(command_line, a_wrong_option_is_a_usage_problem) {
   acts_ = [] {
     ADD_FAILURE() << "it ran";
     return 0;
@@ -174,7 +174,7 @@ TEST_F(command_line, help_that_cannot_be_written_is_a_failure) {
   }
 }
 
-TEST_F(command_line, a_value_may_be_left_out_and_is_no_word_then) {
+TEST_F(command_line, a_value_may_be_omitted) {
   EXPECT_EQ(run({"start", "app"}), 7);
   EXPECT_EQ(watch_, "");
   EXPECT_EQ(run({"start", "--watch", "app"}), 7);
@@ -187,7 +187,7 @@ TEST_F(command_line, a_value_may_be_left_out_and_is_no_word_then) {
   EXPECT_THAT(out_, HasSubstr("--watch [=all]"));
 }
 
-TEST_F(command_line, help_says_what_there_is_to_say) {
+TEST_F(command_line, help_describes_commands_and_options) {
   EXPECT_EQ(run({"measure", "--help"}), 0);
   EXPECT_THAT(out_, HasSubstr("Usage: the program measure [OPTIONS]"));
   EXPECT_THAT(out_, HasSubstr("NUMBER (20 to 100)=20"));
@@ -198,7 +198,7 @@ TEST_F(command_line, help_says_what_there_is_to_say) {
   EXPECT_EQ(out_, "1.2\n");
 }
 
-TEST_F(command_line, what_a_command_throws_becomes_a_line_and_a_status) {
+TEST_F(command_line, exceptions_of_a_command_become_message_and_status) {
   acts_ = []() -> int { throw usage_problem("that cannot be"); };
   EXPECT_EQ(run({"measure"}), 2);
   EXPECT_EQ(err_, "the: that cannot be\n");
@@ -207,7 +207,7 @@ TEST_F(command_line, what_a_command_throws_becomes_a_line_and_a_status) {
   EXPECT_EQ(err_, "the: it went wrong\n");
   acts_ = []() -> int { throw std::runtime_error("unforeseen"); };
   EXPECT_EQ(run({"measure"}), 1);
-  // As std::thread does.
+  // std::thread throws this if it cannot start a thread.
   acts_ = []() -> int {
     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
   };

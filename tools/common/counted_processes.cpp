@@ -31,7 +31,8 @@ std::optional<pid_t> process_number(const fs::path& entry) {
   return number;
 }
 
-/// The process's own idea of its number: the last of those in all namespaces that it is in.
+/// Returns the id that the process has in its own PID namespace. In /proc, this id is the last
+/// number of the line NSpid.
 std::optional<std::int64_t> own_number(pid_t process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
   std::string line;
@@ -49,8 +50,8 @@ std::optional<std::int64_t> own_number(pid_t process) {
 } // namespace
 
 std::optional<counted_process> counters_in(pid_t process, const std::string& path) {
-  // The process may have closed it since, and have opened a pipe or a device under its number: to
-  // open one of these would wait, or do something.
+  // Open only the name and check the type. The process may have closed the file since, and the same
+  // descriptor may now be a pipe or a device, which would block or have side effects when opened.
   const unique_fd place(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct stat status{};
   if (!place || ::fstat(place.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
@@ -58,7 +59,8 @@ std::optional<counted_process> counters_in(pid_t process, const std::string& pat
       ::open(fmt::format("/proc/self/fd/{}", place.get()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
   auto reader = std::make_shared<counter_reader>(file.get());
-  // A child of a fork has what its parent counts.
+  // Refuse the file if another process writes the counters: a forked child may still hold the
+  // counters of its parent.
   if (own_number(process) != reader->process()) return std::nullopt;
   struct stat numbers{};
   (void)::stat(fmt::format("/proc/{}/ns/pid", process).c_str(), &numbers);
@@ -79,7 +81,8 @@ void unreadable_counters::add(const std::exception& e) {
 void add_counters_of(pid_t process, std::vector<counted_process>& to, unreadable_counters& others) {
   const std::string wanted = std::string("/memfd:") + counter_segment::label;
   std::error_code problem;
-  // Another user's, or one that has ended.
+  // The loop finds nothing if the list of descriptors cannot be read. This is so for another user's
+  // process, and for a process that has ended.
   fs::directory_iterator files(fmt::format("/proc/{}/fd", process), problem);
   for (; !problem && files != fs::directory_iterator(); files.increment(problem)) {
     std::error_code gone;
@@ -112,14 +115,15 @@ process_usage usage_of(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string line;
   if (!std::getline(file, line)) return {};
-  // The name, in parentheses, may hold anything.
+  // Search for the last parenthesis, because the program's name is in parentheses and may itself
+  // contain some.
   const std::size_t behind_name = line.rfind(')');
   if (behind_name == std::string::npos) return {};
   std::istringstream fields(line.substr(behind_name + 1));
   std::vector<std::string> values;
   for (std::string value; fields >> value;)
     values.push_back(value);
-  // From the third of proc(5): the state.
+  // Index 0 is the field that proc(5) numbers 3, the state.
   constexpr std::size_t user_time = 14 - 3;
   constexpr std::size_t system_time = 15 - 3;
   constexpr std::size_t resident_pages = 24 - 3;

@@ -15,7 +15,7 @@
 namespace farcall::tool {
 namespace {
 
-TEST(counted_processes, are_not_waited_for_at_the_end_of_a_pipe) {
+TEST(counted_processes, do_not_block_on_pipes) {
   std::string folder = std::filesystem::temp_directory_path() / "counters-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string pipe = folder + "/pipe";
@@ -23,7 +23,7 @@ TEST(counted_processes, are_not_waited_for_at_the_end_of_a_pipe) {
   auto looking =
       std::async(std::launch::async, [&] { return counters_in(::getpid(), pipe).has_value(); });
   EXPECT_EQ(looking.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  const int writer = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK); // who waits goes on
+  const int writer = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK); // unblocks a reader that waits
   EXPECT_FALSE(looking.get());
   if (writer >= 0) ::close(writer);
   std::filesystem::remove_all(folder);

@@ -20,7 +20,9 @@ std::string text_after_colon(const std::string& line) {
 std::string cpu_model() {
   std::ifstream file{"/proc/cpuinfo"};
   for (std::string line; std::getline(file, line);) {
-    // x86 says "model name"; some ARM kernels say "Model" or "Hardware", others only give numbers.
+    // Fields of /proc/cpuinfo that may hold the processor's name. On x86 the name is in "model
+    // name". On ARM, some kernels have the name in "Model" or "Hardware", and others have only
+    // numbers.
     if (line.starts_with("model name") || line.starts_with("Hardware") ||
         line.starts_with("Model")) {
       return text_after_colon(line);

@@ -9,7 +9,7 @@
 
 namespace farcall::tool {
 
-/// The circumstances that a figure is worth nothing without.
+/// Properties and state of the machine, as far as results of measurements depend on them.
 struct environment {
   std::string cpu_model;
   std::string architecture;
@@ -17,13 +17,14 @@ struct environment {
   std::string compiler;   ///< of this program
   std::string build_type; ///< Release, Debug, …
   std::string hypervisor; ///< empty on bare metal
-  std::string governor;   ///< frequency governor; empty where the kernel has none
-  std::string load;       ///< one-minute load average when it was read: other work on the machine
+  std::string governor;   ///< frequency governor of the CPU; empty if the kernel has none
+  std::string load;       ///< one-minute load average, which shows other work on the machine
   std::string clock_source;
-  std::vector<int> cpus;                    ///< that this process may use
-  std::string transparent_huge_pages;       ///< for private memory: always, madvise or never
+  std::vector<int> cpus; ///< processors that this process may use
+  /// The kernel's setting of transparent huge pages for private memory: always, madvise or never.
+  std::string transparent_huge_pages;
   std::string transparent_huge_pages_shmem; ///< for shared memory
-  long huge_pages_total = 0;                ///< the 2 MiB pool
+  long huge_pages_total = 0;                ///< number of pages in the pool of 2 MiB pages
   long huge_pages_free = 0;
   long memory_mib = 0;
   long memory_available_mib = 0;
@@ -31,21 +32,22 @@ struct environment {
 
 [[nodiscard]] environment read_environment();
 
-/// One JSON object for the "env" member of every benchmark.
+/// Returns the "env" object that each benchmark writes into its JSON document.
 [[nodiscard]] json environment_json(const environment& env, std::optional<core_pair> cores);
 
-/// The lines that a benchmark prints above its table.
+/// Returns the lines about the environment that a benchmark prints above its table.
 [[nodiscard]] std::string environment_text(const environment& env, std::optional<core_pair> cores);
 
-/// The first line of a small file such as those under /proc and /sys, without its newline; empty
-/// when it cannot be read.
+/// Returns the first line of a file without the newline. Meant for small files, such as files of
+/// /proc or /sys. Returns an empty text if the file cannot be read.
 [[nodiscard]] std::string first_line_of(const std::string& path);
 
-/// The word in brackets of a kernel choice such as "always [madvise] never"; the whole text when
-/// there is none.
+/// Returns the word in brackets of a kernel setting such as "always [madvise] never". Returns the
+/// whole text if no word is in brackets.
 [[nodiscard]] std::string bracketed_choice(const std::string& text);
 
-/// The number after `key` in a file of "Key:  123 kB" lines, -1 when it is not there.
+/// Returns the number after `key` in a file whose lines have the form "Key:  123 kB". Returns -1 if
+/// the key is missing.
 [[nodiscard]] long value_in_file(const std::string& path, const std::string& key);
 
 } // namespace farcall::tool

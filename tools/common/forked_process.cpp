@@ -2,6 +2,8 @@
 #include "outcome.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/process.hpp>
 
 #include <algorithm>
 #include <array>
@@ -17,7 +19,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,7 +72,8 @@ bool write_all(int fd, const char* data, std::size_t size) {
   return true;
 }
 
-/// Appends what is there to `out`; false at the end of the stream.
+/// Reads the bytes that are available, and appends them to `out`. Returns false at the end of the
+/// stream and after an error.
 bool read_some(int fd, std::string& out) {
   std::array<char, 16384> buffer{};
   const ssize_t got = read(fd, buffer.data(), buffer.size());
@@ -85,7 +87,8 @@ int milliseconds_until(clock::time_point deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
 }
 
-/// What is buffered would otherwise be printed by the child once more.
+/// Flushes all streams and forks. Without the flush, the child would print the text that is
+/// buffered in the parent a second time.
 pid_t fork_after_flush() {
   std::fflush(nullptr);
   return fork();
@@ -98,7 +101,8 @@ forked_process::forked_process(const std::function<int()>& body, group membershi
   if (pid_ < 0)
     throw failed_run(fmt::format("cannot start a helper process: {}", reason_text(errno)));
   if (pid_ > 0) {
-    // Both sides do it, so that neither depends on who runs first.
+    // Set the process group in the parent as well as in the child, because either of them may run
+    // first.
     if (membership_ == group::own) setpgid(pid_, pid_);
     return;
   }
@@ -151,28 +155,25 @@ std::string forked_process::fate() const { return status_ ? fate_text(*status_) 
 
 bool orphaned(pid_t parent) { return getppid() != parent; }
 
-program_result run_program(const std::vector<std::string>& words, std::chrono::seconds limit) {
+void become_program(const std::vector<std::string>& words, int input, int output) {
+  if (input >= 0) dup2(input, STDIN_FILENO);
+  if (output >= 0) dup2(output, STDOUT_FILENO);
+  execvp(words.front().c_str(), argument_pointers(words).data());
+  throw failed_run(fmt::format("cannot start {}: {}", words.front(), reason_text(errno)));
+}
+
+program_result run_program(const std::vector<std::string>& words, std::chrono::seconds limit,
+                           int input) {
   pipe_pair out;
   pipe_pair err;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out.write_end, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err.write_end, STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (const std::string& word : words)
-    arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const unique_fd nothing(input < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1);
+  if (input < 0 && !nothing)
+    throw failed_run(fmt::format("cannot open /dev/null: {}", reason_text(errno)));
   pid_t pid = -1;
-  const int error =
-      posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
+  const int error = spawn(pid, words.front(), words,
+                          {.input = input < 0 ? nothing.get() : input,
+                           .prints_to = {.output = out.write_end, .error = err.write_end},
+                           .searches_path = true});
   if (error != 0)
     throw failed_run(fmt::format("cannot start {}: {}", words.front(), reason_text(error)));
   pipe_pair::close_end(out.write_end);
@@ -207,7 +208,7 @@ program_result run_program(const std::vector<std::string>& words, std::chrono::s
 measured measure_isolated(const std::function<std::vector<double>()>& body,
                           std::chrono::seconds limit) {
   pipe_pair channel;
-  // First byte: 's' and the samples as they lie in memory, or 'f' and a text.
+  // The child writes 's' and the bytes of the samples, or 'f' and the text of an error.
   const auto measure = [&] {
     pipe_pair::close_end(channel.read_end);
     std::string message;
@@ -234,7 +235,9 @@ measured measure_isolated(const std::function<std::vector<double>()>& body,
     if (ready <= 0) break;
     ended = !read_some(channel.read_end, message);
   }
-  child.end(); // it has said everything, or it is late; what it started goes with it
+  // Kill the child and its process group in any case: either its result is complete, or it has
+  // exceeded the limit.
+  child.end();
   const bool gone = child.wait_until(clock::now() + std::chrono::seconds{5});
 
   measured result;

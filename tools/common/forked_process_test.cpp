@@ -3,10 +3,12 @@
 
 #include <csignal>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -15,14 +17,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(forked_process, its_end_and_status_are_seen) {
+TEST(forked_process, reports_end_and_status) {
   forked_process child{[] { return 3; }};
   ASSERT_TRUE(child.wait_until(std::chrono::steady_clock::now() + seconds{10}));
   EXPECT_EQ(child.exit_status(), 3);
   EXPECT_EQ(child.fate(), "exit status 3");
 }
 
-TEST(forked_process, a_running_child_goes_with_its_object) {
+TEST(forked_process, ends_a_running_child_with_its_object) {
   pid_t pid = 0;
   {
     forked_process child{[] {
@@ -62,7 +64,7 @@ TEST(measure_isolated, a_crash_becomes_the_reason) {
   EXPECT_EQ(m.failure, "its process ended without a result: killed by signal 9");
 }
 
-TEST(measure_isolated, what_takes_too_long_is_ended) {
+TEST(measure_isolated, a_slow_child_is_ended) {
   const measured m = measure_isolated(
       []() -> std::vector<double> {
         for (;;)
@@ -82,6 +84,23 @@ TEST(run_program, output_and_status_are_kept_apart) {
 
 TEST(run_program, a_missing_program_is_a_failed_run) {
   EXPECT_THROW((void)run_program({"farcall-no-such-program"}, seconds{10}), failed_run);
+}
+
+TEST(run_program, input_that_cannot_be_opened_is_a_failed_run) {
+  forked_process child{[] {
+    // Space for standard input, output and error and for two pipes.
+    const rlimit limit{7, 7};
+    for (int fd = 3; fd < 1024; ++fd)
+      ::close(fd);
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+    try {
+      return run_program({"true"}, seconds{10}).exit_status;
+    } catch (const failed_run& e) {
+      return std::string_view(e.what()).starts_with("cannot open /dev/null: ") ? 5 : 3;
+    }
+  }};
+  ASSERT_TRUE(child.wait_until(std::chrono::steady_clock::now() + seconds{10}));
+  EXPECT_EQ(child.exit_status(), 5);
 }
 
 TEST(run_program, the_limit_ends_it_with_its_children) {

@@ -6,7 +6,7 @@
 
 namespace farcall::tool {
 
-/// What is known about a GPU, in a line.
+/// Returns a description of a GPU, in one line.
 [[nodiscard]] std::string gpu_text(const cuda::device_description& gpu);
 
 } // namespace farcall::tool

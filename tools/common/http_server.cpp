@@ -2,8 +2,8 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/base/signals.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/tcp/socket.hpp>
@@ -18,7 +18,6 @@
 #include <list>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,10 +31,11 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t most_clients = 32;
-constexpr std::size_t longest_request = 8192;
+constexpr std::size_t max_clients = 32;
+constexpr std::size_t max_request = 8192;
 constexpr std::chrono::seconds client_time{2};
-/// Pause when the system has no descriptor left.
+/// Pause before the next accept(), after a client could not be accepted because the system had no
+/// descriptor left.
 constexpr std::chrono::milliseconds no_descriptor_pause{200};
 
 std::string_view status_text(int status) {
@@ -59,11 +59,11 @@ std::string_view status_text(int status) {
   }
 }
 
-/// What a client asks for, as far as it matters here.
+/// The parts of an HTTP request that the server uses.
 struct http_request {
   std::string_view method;
-  std::string_view path;                ///< without "?" and what follows
-  std::optional<std::string_view> host; ///< of the field of that name
+  std::string_view path;                ///< without "?" and the query
+  std::optional<std::string_view> host; ///< value of the request's Host field
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -72,13 +72,15 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// Names have no case (RFC 9110, 4.2.3 and 5.1). `wanted` has small letters.
+/// True if both texts are the same name, in which letters of either case are equal (RFC 9110, 4.2.3
+/// and 5.1). `wanted` must be in lower case.
 bool is_name(std::string_view name, std::string_view wanted) {
   return std::ranges::equal(name, wanted, [](char a, char b) { return (a | 0x20) == b; });
 }
 
-/// Reads "GET /path HTTP/1.1" and the fields behind it; nothing for anything else, as for a request
-/// with several hosts or none (RFC 9112, 3.2), or with a space in the name of a field (5.1).
+/// Parses a request's first line, such as "GET /path HTTP/1.1", and its fields. Returns nothing if
+/// the request is invalid. Requests with several Host fields are invalid, and so are requests of
+/// HTTP/1.1 without a Host field (RFC 9112, 3.2), and spaces in a field's name (5.1).
 std::optional<http_request> parse_head(std::string_view head) {
   constexpr std::string_view line_end = "\r\n";
   const std::string_view first = head.substr(0, head.find(line_end));
@@ -108,8 +110,9 @@ std::optional<http_request> parse_head(std::string_view head) {
   return request;
 }
 
-/// Of "localhost:9464" or "[::1]:9464". A page from elsewhere whose name its owner has let lead
-/// here names itself.
+/// True if the Host field of a request is empty or names a loopback host, such as "localhost:9464"
+/// or "[::1]:9464". Guards against DNS rebinding, in which the name of a web page resolves to this
+/// machine. The browser then sends the page's name as the Host field, and the request is refused.
 bool asks_for_loopback(std::string_view host) {
   if (host.starts_with('[')) {
     host = host.substr(1, host.find(']') - 1);
@@ -123,8 +126,8 @@ struct http_client {
   unique_fd socket;
   time_point deadline;
   std::string asked;
-  std::string reply; ///< the rest of it
-  bool is_answered = false;
+  std::string reply; ///< part of the reply that has not been sent yet
+  bool has_reply = false;
 };
 
 } // namespace
@@ -144,10 +147,7 @@ class http_server::impl {
       addresses_.push_back(tcp::local_address(l.get()));
       is_on_loopback_ = is_on_loopback_ && is_loopback_name(addresses_.back().host);
     }
-    thread_ = std::thread([this] {
-      leave_signals_to_other_threads();
-      run();
-    });
+    thread_ = library_thread("farcall-tool", [this] { run(); });
   }
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
@@ -165,11 +165,11 @@ class http_server::impl {
       while (serve_once()) {
       }
     } catch (const std::exception& e) {
-      log::error(fmt::format("HTTP is served no longer: {}", e.what()));
+      log::error(fmt::format("the HTTP server has stopped: {}", e.what()));
     }
   }
 
-  /// Waits for something to do, and does it; false at the end.
+  /// Waits for an event and handles it. Returns false if the server must end.
   bool serve_once() {
     std::vector<pollfd> waiting{{wake_.get(), POLLIN, 0}};
     time_point wake_up = no_deadline;
@@ -199,11 +199,12 @@ class http_server::impl {
 
   void let_in(int listener) {
     try {
-      // Not for ever: others wait.
-      for (std::size_t n = 0; n < most_clients; ++n) {
+      // Accept at most max_clients clients at a time, so that waiting clients get their replies in
+      // between.
+      for (std::size_t n = 0; n < max_clients; ++n) {
         std::optional<unique_fd> socket = tcp::accept_from(listener);
         if (!socket) return;
-        if (clients_.size() == most_clients) clients_.pop_front();
+        if (clients_.size() == max_clients) clients_.pop_front();
         clients_.push_back({std::move(*socket), clock::now() + client_time, "", ""});
       }
     } catch (const error& e) {
@@ -212,22 +213,23 @@ class http_server::impl {
     }
   }
 
-  /// False when the client is done with.
+  /// Receives from a client, or sends to it. Returns false if the connection can be closed.
   bool serve(http_client& c) {
     if (!c.reply.empty()) return send_rest(c);
     std::array<char, 4096> piece;
     const ssize_t got = ::recv(c.socket.get(), piece.data(), piece.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (got <= 0) return false;
-    // What it sends behind its request is thrown away until it ends the connection: one that is
-    // closed with bytes that nobody has read takes the reply back.
-    if (c.is_answered) return true;
+    // After the reply, discard what the client sends until it closes the connection. If the server
+    // closed a socket with unread bytes, the system would reset the connection, and the client
+    // could lose the reply.
+    if (c.has_reply) return true;
     c.asked.append(piece.data(), static_cast<std::size_t>(got));
     const auto end = c.asked.find("\r\n\r\n");
-    if (end == std::string::npos && c.asked.size() < longest_request) return true;
-    c.reply = end > longest_request ? text_of({431, "that is too long\n"}, false)
-                                    : reply_to(std::string_view(c.asked).substr(0, end));
-    c.is_answered = true;
+    if (end == std::string::npos && c.asked.size() < max_request) return true;
+    c.reply = end > max_request ? text_of({431, "that is too long\n"}, false)
+                                : reply_to(std::string_view(c.asked).substr(0, end));
+    c.has_reply = true;
     return send_rest(c);
   }
 
@@ -270,9 +272,11 @@ class http_server::impl {
   std::vector<tcp::address> addresses_;
   bool is_on_loopback_ = true;
   unique_fd wake_;
-  std::list<http_client> clients_; ///< who has come first in front
+  std::list<http_client> clients_; ///< oldest client first
   time_point pause_until_{};
-  std::thread thread_; ///< first to end
+  /// Declared last, so that it is destroyed and the thread has ended before the members that the
+  /// thread uses are destroyed.
+  library_thread thread_;
 };
 
 http_server::http_server(const tcp::address& where, pages what)

@@ -11,34 +11,37 @@
 
 namespace farcall::tool {
 
-/// What is sent for a page.
+/// Reply of a page.
 struct http_reply {
   int status = 200;
   std::string text;
   std::string type = "text/plain; charset=utf-8";
 };
 
-/// Replies to GET and HEAD for a few pages, to programs that look after others. Nobody is asked who
-/// they are. Where it listens on loopback only, a page of a browser that has another name for this
-/// machine is refused.
+/// Serves a few pages by GET and HEAD, for monitoring programs. There is no authentication. If the
+/// server listens on loopback only, it refuses requests whose Host field names another host. A web
+/// page in a browser could make such requests (DNS rebinding).
 ///
-/// One thread serves all clients, so that those who are slow, or many, cost neither threads nor
-/// more than a few descriptors: a client has two seconds for everything and 8 KiB for what it asks,
-/// and where 32 are there, the one that came first goes for another.
+/// One thread serves all clients, so that many or slow clients cost no threads and only a few
+/// descriptors. A client's connection lasts two seconds at most, and a request may have 8 KiB. At
+/// most 32 clients are connected; a further one replaces the oldest.
 class http_server {
  public:
-  /// Called on the server's thread, one call at a time.
+  /// Type of a function that returns a page. It is called on the server's thread, one call at a
+  /// time.
   using page = std::function<http_reply()>;
-  using pages = std::map<std::string, page, std::less<>>; ///< by path, as "/metrics"
+  /// For each page its path, such as "/metrics", and the function that returns the page.
+  using pages = std::map<std::string, page, std::less<>>;
 
-  /// Listens on all addresses of the host from here on. Throws error that names the address.
+  /// Listens at `where`. If its host has several addresses, listens on all of them. Throws error
+  /// that names the address.
   http_server(const tcp::address& where, pages what);
   http_server(const http_server&) = delete;
   http_server& operator=(const http_server&) = delete;
-  /// Waits for a page that is being made, and cuts off all clients.
+  /// Waits for the function of a page if one is running, and closes all connections.
   ~http_server();
 
-  /// Where it listens.
+  /// Returns the addresses on which the server listens.
   [[nodiscard]] const std::vector<tcp::address>& addresses() const noexcept;
 
  private:
@@ -46,7 +49,7 @@ class http_server {
   std::unique_ptr<impl> impl_;
 };
 
-/// "127.0.0.1", "::1" and the like, and "localhost".
+/// True for "localhost", for "::1", and for all addresses that begin with "127.".
 [[nodiscard]] bool is_loopback_name(std::string_view host);
 
 } // namespace farcall::tool

@@ -28,7 +28,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// Bounds waits.
+/// Limit of waits.
 constexpr std::chrono::seconds long_enough{20};
 
 class http_server_test : public testing::Test {
@@ -41,8 +41,8 @@ class http_server_test : public testing::Test {
     (void)::send(to.get(), words.data(), words.size(), MSG_NOSIGNAL);
   }
 
-  /// All that comes until the server ends the connection.
-  static std::string hear(const unique_fd& from) {
+  /// Receives until the server closes the connection.
+  static std::string receive(const unique_fd& from) {
     std::string text;
     for (const time_point end = clock::now() + long_enough; clock::now() < end;) {
       pollfd waiting{from.get(), POLLIN, 0};
@@ -60,7 +60,7 @@ class http_server_test : public testing::Test {
   [[nodiscard]] std::string reply_to(std::string_view request) const {
     const unique_fd client = connect();
     say(client, request);
-    return hear(client);
+    return receive(client);
   }
 
   int asked_ = 0;
@@ -111,7 +111,7 @@ TEST_F(http_server_test, on_loopback_a_page_of_another_name_is_refused) {
   }
 }
 
-TEST_F(http_server_test, a_request_with_a_space_in_the_name_of_a_field_is_refused) {
+TEST_F(http_server_test, a_space_in_a_field_name_is_refused) {
   for (const char* field : {"Host : localhost", "Host\t: localhost", " Host: localhost"}) {
     EXPECT_THAT(reply_to("GET /page HTTP/1.1\r\n" + std::string(field) + "\r\n\r\n"),
                 StartsWith("HTTP/1.1 400 "))
@@ -132,18 +132,18 @@ TEST_F(http_server_test, a_request_with_several_hosts_is_refused) {
   EXPECT_EQ(asked_, 0);
 }
 
-TEST_F(http_server_test, those_who_say_nothing_keep_nobody_waiting_and_are_cut_off) {
+TEST_F(http_server_test, silent_clients_delay_nobody_and_are_disconnected) {
   std::vector<unique_fd> silent;
   for (int i = 0; i < 100; ++i)
     silent.push_back(connect());
   const unique_fd slow = connect();
   say(slow, "GET /page HTTP/1.1\r\nX: ");
-  const unique_fd deaf = connect();
-  say(deaf, "GET /large HTTP/1.0\r\n\r\n");
+  const unique_fd no_reader = connect();
+  say(no_reader, "GET /large HTTP/1.0\r\n\r\n");
   EXPECT_THAT(reply_to("GET /page HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
   for (const unique_fd& s : silent)
-    EXPECT_EQ(hear(s), "");
-  EXPECT_EQ(hear(slow), "");
+    EXPECT_EQ(receive(s), "");
+  EXPECT_EQ(receive(slow), "");
   EXPECT_THAT(reply_to("GET /page HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
 }
 

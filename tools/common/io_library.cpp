@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 std::string find_io_library() {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
-  // Where it is installed, from the folder of this command on; and in a build.
+  // Folders in which the library is looked for, relative to this command's folder: first in an
+  // installation, second in a build tree.
   for (const char* const place : {FARCALL_IO_FROM_PROGRAM, "../lib"}) {
     const fs::path file = (folder / place / "libfarcall-io.so").lexically_normal();
     if (fs::exists(file)) return file.string();

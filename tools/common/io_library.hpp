@@ -4,12 +4,12 @@
 
 namespace farcall::tool {
 
-/// The file of libfarcall-io.so that was installed, or built, with this command. Throws failed_run
-/// where there is none.
+/// Returns the path of the libfarcall-io.so that was installed or built with this command. Throws
+/// failed_run if there is no such file.
 [[nodiscard]] std::string find_io_library();
 
-/// Has programs that this process starts from now on load it. While nothing else uses the
-/// environment. Throws failed_run.
+/// Sets LD_PRELOAD, so that programs that this process starts from now on load libfarcall-io.so.
+/// Other threads must not use the environment during the call. Throws failed_run.
 void preload_io_library();
 
 } // namespace farcall::tool

@@ -60,7 +60,8 @@ std::string number(double value) {
       std::to_chars(text.data(), text.data() + text.size(), value,
                     is_plain ? std::chars_format::fixed : std::chars_format::scientific);
   std::string result(text.data(), end);
-  // A reader that tells integers from other numbers finds the same kind each time.
+  // Add ".0" to whole numbers. Some readers distinguish integers from other numbers, and should see
+  // the same type for each value of a field.
   if (result.find_first_of(".e") == std::string::npos) result += ".0";
   return result;
 }

@@ -12,7 +12,7 @@
 
 namespace farcall::tool {
 
-/// A JSON document to be written: a scalar, an array, or an object whose members keep their order.
+/// A JSON document. It is a scalar, an array, or an object whose members keep their order.
 ///
 ///     json document{{"bytes", 8}, {"env", {{"cpu", name}}}};
 ///     document["rows"] = json::array();
@@ -23,9 +23,11 @@ class json {
   json(bool value) : text_(value ? "true" : "false") {}
   template <std::integral T>
   json(T value) : text_(std::to_string(value)) {}
-  /// Shortest text that reads back as the same number; null when it is not finite.
+  /// Stores the shortest text from which readers get exactly the same number. Stores null if the
+  /// number is not finite.
   json(double value);
-  /// What is no UTF-8 becomes U+FFFD: readers refuse a document that holds it.
+  /// Stores a text. Replaces invalid UTF-8 by U+FFFD, because readers refuse documents with invalid
+  /// UTF-8.
   json(std::string_view value);
   json(const char* value) : json(std::string_view(value)) {}
   json(const std::string& value) : json(std::string_view(value)) {}
@@ -38,23 +40,26 @@ class json {
     for (const T& value : values)
       push_back(value);
   }
-  /// An object when each item is an array of two that begins with a text, else an array.
+  /// Makes an object if each item is an array of two values, the first of which is a text. The text
+  /// is then the member's key. Otherwise makes an array.
   json(std::initializer_list<json> items);
 
   [[nodiscard]] static json array();
-  /// What is JSON text already, on one line: long arrays whose items need not be looked at.
+  /// Makes a value from a text that must already be JSON on one line. Meant for long arrays whose
+  /// items the program never accesses.
   [[nodiscard]] static json from_text(std::string text);
 
-  /// The member of an object, made null if there is none; valid until the next one is made. What is
-  /// null becomes an object.
+  /// Returns the member with this key. If it is missing, adds it with the value null. The reference
+  /// is valid until the next member is added. If this value is null, it first becomes an object.
   json& operator[](std::string_view key);
-  /// The member of an object; throws std::out_of_range when there is none.
+  /// Returns a member of an object. Throws std::out_of_range if the member is missing.
   [[nodiscard]] const json& at(std::string_view key) const;
   void erase(std::string_view key);
-  /// To an array. What is null becomes one.
+  /// Appends an item to this array. If this value is null, it first becomes an array.
   void push_back(json item);
 
-  /// On one line, or with `indent` blanks for each level.
+  /// Returns the document as a text. It is on one line if `indent` is negative. Otherwise each
+  /// level is indented by `indent` spaces.
   [[nodiscard]] std::string dump(int indent = -1) const;
 
   friend bool operator==(const json&, const json&) = default;
@@ -67,8 +72,8 @@ class json {
   void append(std::string& out, int indent, int depth) const;
 
   kind kind_ = kind::scalar;
-  std::string text_ = "null";     ///< of a scalar, as it is written
-  std::vector<std::string> keys_; ///< of an object, as they are written
+  std::string text_ = "null";     ///< JSON text of a scalar
+  std::vector<std::string> keys_; ///< keys of an object, as JSON texts
   std::vector<json> items_;
 };
 

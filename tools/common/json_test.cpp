@@ -19,7 +19,7 @@ TEST(json, scalars_are_written_as_readers_expect_them) {
   EXPECT_EQ(json(std::string("text")).dump(), "\"text\"");
 }
 
-TEST(json, a_number_keeps_its_value_and_stays_a_number_with_a_fraction) {
+TEST(json, numbers_keep_their_value_and_a_fraction) {
   EXPECT_EQ(json(1.23).dump(), "1.23");
   EXPECT_EQ(json(5.0).dump(), "5.0");
   EXPECT_EQ(json(100000.0).dump(), "100000.0");
@@ -29,18 +29,18 @@ TEST(json, a_number_keeps_its_value_and_stays_a_number_with_a_fraction) {
   EXPECT_EQ(json(1e-7).dump(), "1e-07");
 }
 
-TEST(json, what_is_not_finite_is_null) {
+TEST(json, infinities_and_nan_are_null) {
   EXPECT_EQ(json(std::numeric_limits<double>::quiet_NaN()).dump(), "null");
   EXPECT_EQ(json(std::numeric_limits<double>::infinity()).dump(), "null");
 }
 
-TEST(json, a_text_cannot_end_the_string_it_stands_in) {
+TEST(json, texts_are_escaped) {
   EXPECT_EQ(json("a\"b\\c\nd\x01").dump(), R"("a\"b\\c\nd\u0001")");
   EXPECT_EQ(json("µs").dump(), "\"µs\"");
 }
 
-TEST(json, what_is_no_utf8_is_replaced) {
-  // A byte that begins nothing, a beginning without its end, and half of a pair.
+TEST(json, invalid_utf8_is_replaced) {
+  // An invalid first byte, a truncated sequence, and half of a surrogate pair.
   EXPECT_EQ(json("a\xFF"
                  "b")
                 .dump(),

@@ -6,18 +6,19 @@
 
 namespace farcall::tool {
 
-/// A key as a file without a place in any folder, so that nothing is left of it, however this
-/// process ends. Processes of the same user can open it by its path for as long as this lives.
+/// A secret key in an unnamed file (memfd), so that the key vanishes with the process, in whatever
+/// way the process ends. While this object exists, processes of the same user can open the file by
+/// path().
 class key_in_memory {
  public:
-  /// A new key.
+  /// Generates a key.
   key_in_memory();
-  /// The one that somebody has said; `line` is wiped.
+  /// Stores the key from `line`, and overwrites the characters of `line`.
   explicit key_in_memory(std::string& line);
 
-  /// The same in processes that were forked meanwhile.
+  /// Returns the path of the file, which is valid in forked children too.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// What the file holds: the line that `farcall serve --key-from-stdin` wants.
+  /// Returns the file's content, which is the line that `farcall serve --key-from-stdin` expects.
   [[nodiscard]] std::string line() const;
 
  private:

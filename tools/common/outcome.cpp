@@ -8,7 +8,7 @@
 namespace farcall::tool {
 
 std::string text_of_failed_exec(const std::string& program, int reason) {
-  // The program itself was found before.
+  // The program itself exists, so ENOENT means that its interpreter or loader is missing.
   return "cannot start " + program + ": " +
          (reason == ENOENT ? "the interpreter that it names is missing (its first line, or the "
                              "loader that it was linked for)"

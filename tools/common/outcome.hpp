@@ -5,21 +5,22 @@
 
 namespace farcall::tool {
 
-/// The command line or a setting asks for something that cannot be: exit code 2, and nothing was
-/// started.
+/// Exception for an invalid command line or setting. The command ends with exit code 2, and has not
+/// started anything.
 struct usage_problem : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What was asked for is possible, but it went wrong: exit code 1.
+/// Exception for a request that was valid but has failed. The command ends with exit code 1.
 struct failed_run : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Why a program could not be executed, where errno was `reason`: "cannot start NAME: ...".
+/// Returns "cannot start NAME: …" for an exec that failed with errno `reason`.
 [[nodiscard]] std::string text_of_failed_exec(const std::string& program, int reason);
 
-/// Writes to standard output and flushes; a full disk or closed output is a failed_run.
+/// Writes to standard output and flushes. Throws failed_run if the disk is full or the output is
+/// closed.
 void print(const std::string& text);
 
 } // namespace farcall::tool

@@ -17,7 +17,8 @@ output_probe::output_probe(const char* option, const std::string& path)
     : path_(path),
       fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_of_new_files)),
       is_new_(static_cast<bool>(fd_)) {
-  // Not to wait for somebody who reads a pipe, it does not block.
+  // Open an existing file with O_NONBLOCK, because opening a pipe would otherwise wait until the
+  // pipe has a reader.
   if (!is_new_ && errno == EEXIST)
     fd_ = unique_fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd_ || ::fstat(fd_.get(), &state_) != 0) {

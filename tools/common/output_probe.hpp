@@ -8,15 +8,16 @@
 
 namespace farcall::tool {
 
-/// A file that is to be written later, tried before anything is started: one that was there is
-/// opened, and left as it is; one that was not is made, and removed again with this object. One
-/// thread.
+/// Checks that an output file can be written, so that the command fails before it starts anything.
+/// An existing file is opened and left unchanged. A missing file is created for the check, and the
+/// destructor removes it again. Not thread-safe.
 class output_probe {
  public:
-  static constexpr mode_t mode_of_new_files = 0666; ///< which the umask lessens
+  static constexpr mode_t mode_of_new_files = 0666; ///< before the umask
 
-  /// Throws usage_problem, naming the option, when the file cannot be written, or is the one that
-  /// standard output goes to. Does not block, even where it is a pipe. `path` has to stay.
+  /// Throws usage_problem if the file cannot be written, or if standard output goes to the same
+  /// file. The text names the option. Does not block, even on a pipe. `path` must outlive this
+  /// object.
   output_probe(const char* option, const std::string& path);
   ~output_probe();
   output_probe(const output_probe&) = delete;
@@ -25,7 +26,8 @@ class output_probe {
   output_probe& operator=(output_probe&&) = delete;
 
   [[nodiscard]] bool is_same(const output_probe& other) const { return is_same(other.state_); }
-  /// The open file, if it was there before.
+  /// Gives the open file to the caller, if the file existed before the check. Returns an empty
+  /// descriptor otherwise.
   [[nodiscard]] unique_fd kept();
 
  private:

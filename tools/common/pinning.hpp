@@ -8,21 +8,23 @@
 
 namespace farcall::tool {
 
-/// Processors that this process may use (affinity, cpusets), in ascending order.
+/// Returns the processors that this process may use by its affinity and its cpusets, in ascending
+/// order.
 [[nodiscard]] std::vector<int> allowed_cpus();
 
-/// "0-3,8": the usual short form of a list of processors.
+/// Returns a list of processors in the usual short form, such as "0-3,8".
 [[nodiscard]] std::string cpu_list_text(const std::vector<int>& cpus);
 
-/// Binds the calling thread to one processor; throws failed_run when it may not use that one.
+/// Binds the calling thread to one processor. Throws failed_run if the system refuses it.
 void pin_this_thread(int cpu);
 
-/// The calling thread is bound to other processors as long as this lives, and then to what it was
-/// bound to before.
+/// Binds the calling thread to other processors while this object exists. The destructor restores
+/// the processors that the thread could use before.
 class scoped_pin {
  public:
   explicit scoped_pin(int cpu);
-  /// To some, for threads and processes that it starts meanwhile.
+  /// Binds the calling thread to several processors. Threads and processes that this thread starts
+  /// while this object exists inherit the binding.
   explicit scoped_pin(const std::vector<int>& cpus);
   ~scoped_pin();
   scoped_pin(const scoped_pin&) = delete;
@@ -34,19 +36,21 @@ class scoped_pin {
   cpu_set_t before_{};
 };
 
-/// Instead of the core of a target that has none of this machine: a GPU.
+/// Value in place of the target's core, for a target that runs on no processor of this machine,
+/// such as a GPU.
 inline constexpr int no_core = -1;
 
-/// Where the two ends of a measurement run.
+/// Cores on which the host and the target of a measurement run.
 struct core_pair {
   int host = 0;
   int target = 0;
   [[nodiscard]] constexpr bool shared() const { return host == target; }
 };
 
-/// The cores asked for, and for each end that was not asked for the first allowed one that is left:
-/// 0 and 1 on an unrestricted machine. With a single processor both are the same. Throws
-/// usage_problem for a core that is not there.
+/// Chooses the cores for host and target. A core that the caller gives is kept. A host or target
+/// without a given core gets the first allowed core that the other does not use. On an unrestricted
+/// machine, the cores are therefore 0 and 1. With a single processor, both get the same core.
+/// Throws usage_problem if this process may not use a given core.
 [[nodiscard]] core_pair choose_cores(std::optional<int> host, std::optional<int> target);
 
 } // namespace farcall::tool

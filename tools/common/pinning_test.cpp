@@ -17,19 +17,19 @@ TEST(pinning, the_ends_are_different_cores_when_there_are_two) {
   EXPECT_EQ(cores.shared(), allowed_cpus().size() == 1);
 }
 
-TEST(pinning, the_core_asked_for_is_not_given_to_the_other_end) {
+TEST(pinning, a_requested_core_is_not_given_twice) {
   if (allowed_cpus().size() < 2) GTEST_SKIP() << "one processor";
   const int first = allowed_cpus().front();
   EXPECT_NE(choose_cores({}, first).host, first);
   EXPECT_NE(choose_cores(first, {}).target, first);
 }
 
-TEST(pinning, a_core_that_is_not_there_is_a_usage_problem) {
+TEST(pinning, a_missing_core_is_a_usage_problem) {
   EXPECT_THROW((void)choose_cores(CPU_SETSIZE + 1, {}), usage_problem);
   EXPECT_THROW((void)choose_cores({}, -1), usage_problem);
 }
 
-TEST(pinning, a_pin_to_one_can_be_widened_for_a_while) {
+TEST(pinning, a_pin_can_be_widened_temporarily) {
   const std::vector<int> all = allowed_cpus();
   const scoped_pin narrow{all.front()};
   {
@@ -39,7 +39,7 @@ TEST(pinning, a_pin_to_one_can_be_widened_for_a_while) {
   EXPECT_EQ(allowed_cpus(), std::vector<int>{all.front()});
 }
 
-TEST(pinning, a_thread_cannot_be_bound_to_a_processor_that_is_not_there) {
+TEST(pinning, binding_to_a_missing_processor_fails) {
   EXPECT_THROW(pin_this_thread(CPU_SETSIZE - 1), failed_run);
 }
 

@@ -35,7 +35,8 @@ std::string with_decimals(double value, int decimals) {
 
 std::string with_prefix(double value, double step, std::span<const char* const> units) {
   std::size_t unit = 0;
-  // 999.5 would print as 1000 with three digits, so the next unit begins there.
+  // Use the next unit from 999.5 on, because 999.5 rounded to three digits would be printed as
+  // 1000.
   while (unit + 1 < units.size() && std::abs(value) >= 0.9995 * step) {
     value /= step;
     ++unit;
@@ -89,7 +90,9 @@ std::string table::text() const {
 
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; // continuation bytes take no column
+    // Count only the first byte of each UTF-8 character, because the following bytes take no
+    // column.
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
   }));
 }
 

@@ -9,8 +9,8 @@
 
 namespace farcall::tool {
 
-/// A table for people: columns as wide as their widest cell, text to the left, numbers to the
-/// right.
+/// A table as text for users. Each column is as wide as its widest cell. Text is aligned left, and
+/// numbers right.
 class table {
  public:
   enum class align { left, right };
@@ -20,17 +20,19 @@ class table {
     align side = align::right;
   };
 
-  /// Whether the line of dashes is as wide as the last column, or as its header.
+  /// Length of the dashes under the header of the last column. With is_ruled, they are as long as
+  /// the column is wide. With is_open, they are as long as the header.
   enum class last_column { is_ruled, is_open };
 
   explicit table(std::vector<column> columns, last_column last = last_column::is_ruled)
       : columns_(std::move(columns)), last_(last) {}
 
-  /// Cells that are missing at the end stay empty; more cells than columns are a mistake of the
-  /// caller (throws). What is no text in them is shown as valid_text() has it.
+  /// Adds a row. Missing cells at the end stay empty. Throws std::logic_error if there are more
+  /// cells than columns. Invalid UTF-8 and control characters are replaced, as by valid_text().
   void add_row(std::vector<std::string> cells);
 
-  /// Header, a line of dashes, the rows; each line ends with a newline and has no trailing blanks.
+  /// Returns the header, a line of dashes, and the rows. Lines end with a newline and have no
+  /// trailing spaces.
   [[nodiscard]] std::string text() const;
 
  private:
@@ -39,18 +41,21 @@ class table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Columns that the text takes on a terminal, taking each UTF-8 code point as one.
+/// Returns the number of columns that a text takes on a terminal. Each UTF-8 code point counts as
+/// one column.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 
-/// "187 ns", "1.05 us", "12.3 ms", "2.50 s": three digits and the unit that suits.
+/// Returns a time with three digits and a suitable unit, such as "187 ns", "1.05 us", "12.3 ms" or
+/// "2.50 s".
 [[nodiscard]] std::string format_time(double nanoseconds);
-/// "8 B", "64 KiB", "1 GiB"; one decimal when it does not divide evenly.
+/// Returns a size such as "8 B", "64 KiB" or "1 GiB". The number has one decimal if the size is not
+/// a multiple of the unit.
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
-/// "12.3 M/s".
+/// Returns "12.3 M/s".
 [[nodiscard]] std::string format_rate(double per_second);
-/// "1.07 x".
+/// Returns "1.07 x".
 [[nodiscard]] std::string format_ratio(double ratio);
-/// Three significant digits, no unit.
+/// Returns a number with three significant digits, without a unit.
 [[nodiscard]] std::string format_number(double value);
 
 } // namespace farcall::tool

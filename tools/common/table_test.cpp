@@ -29,7 +29,7 @@ TEST(table, too_many_cells_are_refused) {
   EXPECT_THROW(t.add_row({"1", "2"}), std::logic_error);
 }
 
-TEST(table, cells_move_no_cursor) {
+TEST(table, control_characters_in_cells_are_replaced) {
   table t{{{"name", table::align::left}}};
   t.add_row({"a\x1b[2J\nb\xFF"});
   EXPECT_EQ(t.text(), "name\n--------\na\uFFFD[2J\uFFFDb\uFFFD\n");

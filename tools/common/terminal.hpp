@@ -5,7 +5,8 @@
 
 namespace farcall::tool {
 
-/// Columns of the terminal that a file descriptor is of; nothing for files and pipes.
+/// Returns the width in columns of the terminal that a descriptor refers to. Returns nothing for
+/// files and pipes.
 [[nodiscard]] std::optional<std::size_t> terminal_width(int descriptor);
 
 } // namespace farcall::tool

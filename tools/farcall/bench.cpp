@@ -4,6 +4,7 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
+#include <farcall/transport/process.hpp>
 
 #include <cerrno>
 #include <filesystem>
@@ -20,11 +21,7 @@ int start(const std::vector<std::string>& rest) {
   const std::string program = bench_program();
   std::vector<std::string> words{program};
   words.insert(words.end(), rest.begin(), rest.end());
-  std::vector<char*> arguments;
-  for (std::string& word : words)
-    arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  execv(program.c_str(), arguments.data());
+  execv(program.c_str(), argument_pointers(words).data());
   throw failed_run("cannot start " + program + ": " + reason_text(errno));
 }
 

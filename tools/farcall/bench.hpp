@@ -4,15 +4,15 @@
 
 namespace farcall::tool {
 
-/// The file of this command.
+/// Returns the path of this command.
 [[nodiscard]] std::string this_program();
 
-/// The program that measures: farcall-bench in the folder of this one. Throws failed_run with where
-/// it was looked for and how to get it.
+/// Returns the path of farcall-bench, in the folder of this command. Throws failed_run that says
+/// where it was expected and how to get it.
 [[nodiscard]] std::string bench_program();
 
-/// `program`, unless it is this one: that has nothing to measure, so farcall-bench is served in its
-/// place.
+/// Returns `program`, or farcall-bench if `program` is this command, which has no benchmarks
+/// itself.
 [[nodiscard]] std::string served_for_benchmarks(const std::string& program);
 
 } // namespace farcall::tool

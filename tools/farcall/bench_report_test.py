@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Looks at what `farcall bench … --html FILE --svg FILE` draws, with parsers and a browser of others.
+"""Checks the files of `farcall bench … --html FILE --svg FILE` with third-party parsers and a browser.
 
-Run as: bench_report_test.py <farcall> <part>, where <part> is one of PARTS. Ends with 77 where there
-is no browser.
+Run as: bench_report_test.py <farcall> <part>, where <part> is one of PARTS. Exit status 77: there is no
+browser.
 """
 
 import functools
@@ -23,7 +23,7 @@ import zlib
 SKIPPED = 77
 RATIO = re.compile(r"^\d+(\.\d+)? x$")
 
-# A quick run of each, and what its pictures are made of: charts, and the marks of their figures.
+# A quick run of each benchmark; then the numbers of charts, and of marks for figures.
 RUNS = {"floor": (("floor", "--quick", "--batches", "20"), 1, 2),
         "patterns": (("patterns", "--max-calls", "10", "--batches", "20"), 1, 4 * 3)}
 
@@ -37,7 +37,7 @@ def fail(*what):
 
 
 def draw(farcall, folder, name):
-    """The page and the picture of a quick run."""
+    """Returns the page and the picture of a quick run."""
     paths = [os.path.join(folder, f"{name}.{ending}") for ending in ("html", "svg")]
     done = run(farcall, "bench", *RUNS[name][0], "--html", paths[0], "--svg", paths[1])
     if done.returncode != 0 or "floor" not in done.stdout:
@@ -46,8 +46,8 @@ def draw(farcall, folder, name):
 
 
 def elements(path):
-    """(name, attributes) of each element, in the order of their begin; expat ends with an error at
-    what is not well-formed."""
+    """Returns (name, attributes) of each element in document order; expat fails if the document is not
+    well-formed."""
     found = []
     parser = xml.parsers.expat.ParserCreate()
     parser.StartElementHandler = lambda name, attributes: found.append((name, attributes))
@@ -57,7 +57,7 @@ def elements(path):
 
 
 class Cells(html.parser.HTMLParser):
-    """Texts of the table's cells, and what a browser would load."""
+    """Collects the texts of the table's cells, and the URLs that a browser would load."""
 
     def __init__(self):
         super().__init__()
@@ -85,7 +85,7 @@ def check_picture(path, charts, marks):
         fail(path, "has no title, or no description")
     if sum(name == "svg" for name, _ in found) != 1 + charts:
         fail(path, "has another number of charts")
-    # What a group tells of itself is a figure.
+    # Each figure is a group of elements.
     groups = sum(name == "g" for name, _ in found)
     if groups != marks:
         fail(path, "has", groups, "figures, not", marks)
@@ -134,7 +134,7 @@ def check_refused(farcall):
 
     with tempfile.TemporaryDirectory() as folder:
         page = os.path.join(folder, "page.html")
-        # Before anything is measured: there is no table.
+        # The file is refused before the measurement: no table is printed.
         for done in (refused("farcall: --html /none/page.html: it cannot be written: No such file",
                              "--html", "/none/page.html"),
                      refused("name the same file", "--html", page, "--svg", page),
@@ -144,7 +144,7 @@ def check_refused(farcall):
                 fail(done)
         if os.path.exists(page):
             fail("a run that was refused has left", page)
-        # All is measured and printed, and then there is no space.
+        # The measurement is printed first; then the file has no space.
         if os.path.exists("/dev/full"):
             done = refused("farcall: cannot write /dev/full: No space", "--svg", "/dev/full", status=1)
             if "round trip" not in done.stdout:
@@ -156,7 +156,7 @@ def check_refused(farcall):
             fail(done)
 
 
-# A page around the other that says how large its charts are, and which texts hide each other.
+# A page that frames the report and records the sizes of its charts and overlapping texts.
 AROUND = """<!DOCTYPE html><link rel="icon" href="data:,"><pre id="said"></pre>
 <iframe id="page" src="page.html" width="1000" height="4000"></iframe>
 <script>
@@ -186,7 +186,7 @@ page.onload = () => {
 
 
 class Server:
-    """The folder on loopback, and what was asked of it."""
+    """Serves the folder on loopback, and records requests."""
 
     def __init__(self, folder):
         asked = self.asked = []
@@ -208,7 +208,7 @@ class Server:
 
 def browse(browser, folder, *words):
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    # No other host has an address, so that whatever else is loaded ends with an error.
+    # Other hosts do not resolve, so that any other request fails.
     done = run(browser, "--headless", *sandbox, "--disable-gpu", "--disable-dev-shm-usage",
                "--no-first-run", "--disable-background-networking", "--disable-component-update",
                "--hide-scrollbars", "--enable-logging=stderr", "--v=0", "--window-size=1080,900",
@@ -221,7 +221,7 @@ def browse(browser, folder, *words):
 
 
 def rows_of_png(path):
-    """How many different lines of pixels there are, as they are stored."""
+    """Returns the number of different rows of pixels, as stored."""
     data = open(path, "rb").read()
     at, packed, height = 8, b"", 0
     while at < len(data):
@@ -263,10 +263,11 @@ def check_browser(farcall):
             server.asked.clear()
             screenshot = os.path.join(folder, f"{name}.png")
             browse(browser, folder, f"--screenshot={screenshot}", server.url(name))
-            # One colour makes one or two kinds of lines; letters, grid and curves make a hundred.
+            # A blank picture has one or two different rows; letters, grid and curves make a
+            # hundred.
             if rows_of_png(screenshot) < 100:
                 fail(name, "is blank")
-            # A picture has no place to tell of an icon, which browsers then ask for by themselves.
+            # An SVG cannot name an icon, so browsers request the default one.
             icon = {"/favicon.ico"} if name == "picture.svg" else set()
             if {path for path, _ in server.asked} - icon != {f"/{name}"}:
                 fail(name, "has loaded more than itself:", server.asked)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks `farcall bench` for figures, and for what it must pass on to farcall-bench.
+"""Tests `farcall bench`: its figures, and the options that it passes on to farcall-bench.
 
 Run as: bench_test.py <farcall> <part>, where <part> is one of PARTS.
 """
@@ -13,8 +13,8 @@ import tempfile
 import xml.etree.ElementTree
 
 
-def run(*words):
-    return subprocess.run(words, capture_output=True, text=True, timeout=100)
+def run(*words, **how):
+    return subprocess.run(words, capture_output=True, text=True, timeout=100, **how)
 
 
 def expect(done, status, text, where):
@@ -25,7 +25,7 @@ def expect(done, status, text, where):
 
 
 def run_drawn(charts, *words):
-    """The same with --svg, whose picture has to have so many charts with lines or marks."""
+    """Runs a benchmark with --svg; the picture must have that many charts with lines or marks."""
     with tempfile.TemporaryDirectory() as folder:
         picture = os.path.join(folder, "picture.svg")
         done = run(*words, "--svg", picture)
@@ -116,11 +116,19 @@ def check_faults(farcall):
 
 def check_without(farcall):
     with tempfile.TemporaryDirectory() as folder:
+        picture = os.path.join(folder, "picture.svg")
+        done = run(farcall, "bench", "floor", "--svg", picture, env={**os.environ, "PATH": folder})
+        expect(done, 1, "farcall: --html and --svg need python3, which is in no folder of PATH", "err")
         alone = os.path.join(folder, "farcall")
         shutil.copy(farcall, alone)
         done = run(alone, "bench", "floor")
         expect(done, 1, f"farcall: there is no {folder}/farcall-bench", "err")
         expect(done, 1, "--target farcall_bench", "err")
+        shutil.copy(os.path.join(os.path.dirname(farcall), "farcall-bench"), folder)
+        done = run(alone, "bench", "floor", "--svg", picture)
+        expect(done, 1, f"farcall: there is no {folder}/farcall-bench-charts", "err")
+        if os.path.exists(picture):
+            raise SystemExit(f"a run that was refused has left {picture}")
 
 
 PARTS = {"door": check_door, "scale": check_scale, "unregistered": check_unregistered,

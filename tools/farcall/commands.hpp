@@ -2,17 +2,28 @@
 
 #include <tools/common/command_line.hpp>
 
+#include <string>
+#include <vector>
+
 namespace farcall::tool {
 
-/// The commands of `farcall`, each in a file of its own name.
+/// Functions that return the commands of `farcall`. The source file of a command has the command's
+/// name, for instance info.cpp.
 [[nodiscard]] command command_info();
 [[nodiscard]] command command_run();
 [[nodiscard]] command command_serve();
-[[nodiscard]] command command_keygen(); ///< with `serve`, which needs the keys
+/// Returns the command `keygen`, which makes the keys that `serve` reads. It is defined in
+/// serve.cpp too.
+[[nodiscard]] command command_keygen();
 [[nodiscard]] command command_bench();
 [[nodiscard]] command command_top();
 [[nodiscard]] command command_functions();
 [[nodiscard]] command command_process_group();
 [[nodiscard]] command command_prof();
+
+/// Returns the command line of "farcall sampler", which `serve` starts if a `farcall prof` on
+/// another machine asks for samples. Returns an empty list if this program was built without the
+/// profiler.
+[[nodiscard]] std::vector<std::string> sampler_of_servers();
 
 } // namespace farcall::tool

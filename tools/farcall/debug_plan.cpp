@@ -36,7 +36,8 @@ void require_installed(const std::string& program, const std::string& option,
   }
 }
 
-/// Whether the host starts it itself, so that it can be wrapped.
+/// True if the host starts the target itself, so that the command of a debugger can be put before
+/// the target's command.
 bool is_child(const target_url& target) {
   const transport_entry* const row = find_transport(transports(), target.scheme);
   return row != nullptr && !row->host && !row->make_launcher;
@@ -51,7 +52,7 @@ void require_node(std::size_t node, const std::string& option,
   }
   if (node == 0 || is_child(targets[node - 1])) return;
   throw usage_problem(fmt::format("{}: node {} is no process that is started on this machine ({}), "
-                                  "so nothing can be put before it here",
+                                  "so no command can start it here",
                                   option, node, targets[node - 1].scheme));
 }
 
@@ -68,19 +69,22 @@ std::size_t node_of(const std::string& text, const std::string& option,
   return node;
 }
 
-/// A node in a debugger that the user talks to: it starts when the user says so.
+/// Returns the command line of a gdb that the user operates. The debugged node starts when the user
+/// types "run".
 words_of_command gdb_for_people() {
   return {"gdb", "-q", "-iex", "set startup-with-shell off", "--args"};
 }
 
-/// Runs the node without a terminal, tells where it was if it faults, and lets it die of the fault,
-/// as its own crash report expects. The status is the node's; 128 and the signal's number if a
-/// signal has ended it.
+/// Returns the command line of a gdb that runs without a terminal. If the node faults, gdb prints
+/// the stacks of all threads. Then gdb lets the fault end the node, so that the node prints its own
+/// crash report. The exit status of gdb is the node's status, or 128 plus the number of the signal
+/// that ended the node.
 words_of_command gdb_alone() {
   words_of_command words{"gdb", "-q", "-batch", "-return-child-result"};
   for (const char* first : {"set startup-with-shell off", "set debuginfod enabled off"})
     append(words, {"-iex", first});
-  // Errors would be gdb's status: after the end of the node, "thread apply" finds no thread.
+  // After the end of the node, "thread apply" finds no thread and would fail, and gdb would exit
+  // with the status of this error. So the flag -s makes "thread apply" ignore errors.
   for (const char* then : {"handle SIGPIPE nostop noprint pass", "run", "thread apply all -s bt",
                            "handle SIGSEGV SIGBUS SIGFPE SIGILL SIGABRT nostop noprint pass",
                            "thread apply all -s -q continue",
@@ -90,8 +94,9 @@ words_of_command gdb_alone() {
   return words;
 }
 
-/// This command, which starts a program in a process group of its own: what is typed at the
-/// terminal for one node is then no signal for others.
+/// Returns the beginning of a command line that starts a program in a process group of its own, by
+/// `farcall process-group`. The program's node then gets no signals that the user types for another
+/// node.
 words_of_command in_own_group(const std::string& command, bool has_terminal) {
   words_of_command words{command, "process-group"};
   if (has_terminal) words.emplace_back("--terminal");
@@ -142,7 +147,9 @@ debug_plan plan_valgrind(const std::string& text, const std::vector<target_url>&
 debug_plan plan_wrap(const std::string& text, const std::vector<target_url>& targets,
                      const debug_place& where) {
   debug_plan plan;
-  const wrap_commands wraps = wrap_commands::parse(text); // throws what the host would throw
+  // Parse the text of --wrap here. If it is invalid, this throws the same exception as the host
+  // would later.
+  const wrap_commands wraps = wrap_commands::parse(text);
   for (const auto& [node, words] : wraps.by_node())
     require_node(node, "--wrap " + text, targets);
   for (node_id node = 0; node <= targets.size(); ++node) {

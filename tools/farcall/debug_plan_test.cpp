@@ -105,7 +105,7 @@ TEST_F(debug_plan_test, puts_any_command_before_nodes) {
   EXPECT_TRUE(made.has_timeouts);
 }
 
-TEST_F(debug_plan_test, refuses_what_cannot_be) {
+TEST_F(debug_plan_test, refuses_impossible_requests) {
   EXPECT_THAT(refusal({.gdb = "1", .valgrind = "all"}), HasSubstr("give one of them"));
   EXPECT_THAT(refusal({.gdb = "1", .wrap = "strace"}), HasSubstr("give one of them"));
   EXPECT_THAT(refusal({.gdb = "3"}),
@@ -119,7 +119,7 @@ TEST_F(debug_plan_test, refuses_what_cannot_be) {
   EXPECT_EQ(refusal({.gdb = "1"}, "shm,tcp://there:7070"), "none");
 }
 
-TEST_F(debug_plan_test, names_what_is_not_installed) {
+TEST_F(debug_plan_test, names_missing_programs) {
   remove("gdb");
   remove("valgrind");
   EXPECT_THAT(refusal({.gdb = "0"}), HasSubstr("--gdb: gdb is not installed"));

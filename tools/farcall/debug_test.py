@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts nodes in gdb, in valgrind and by other commands: `farcall run --gdb`, `--valgrind`, `--wrap`.
+"""Tests `farcall run --gdb`, `--valgrind` and `--wrap`, which start nodes by other commands.
 
 Run as: debug_test.py <farcall> <program> <part>, where <part> is one of PARTS.
 """
@@ -17,11 +17,11 @@ import tempfile
 import time
 
 SKIPPED = 77
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def run(*words, **variables):
-    return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S,
+    return subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S,
                           stdin=subprocess.DEVNULL, env={**os.environ, **variables})
 
 
@@ -60,7 +60,7 @@ def check_wrap(farcall, program):
     with tempfile.TemporaryDirectory() as folder:
         tracer = os.path.join(folder, "tracer")
         with open(tracer, "w", encoding="utf-8") as script:
-            # As strace: it stays, and ends as the program does.
+            # Like strace: stays, and ends with the program's status.
             script.write(f'#!/bin/sh\n"$@"\nstatus=$?\necho "$*" >>{folder}/traced\nexit $status\n')
         os.chmod(tracer, os.stat(tracer).st_mode | stat.S_IXUSR)
         done = run(farcall, "run", "-n", "3", "--wrap", tracer, program, "status", "5")
@@ -105,7 +105,7 @@ def check_gdb(farcall, program):
 
 
 def check_terminal(farcall, program):
-    """gdb has the terminal: what is typed there is for it, an interrupt included."""
+    """gdb has the terminal, so it receives all input, and interrupts."""
     require("gdb")
     for node in ("0", "1"):
         with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,7 @@ def check_terminal(farcall, program):
                 terminal.expect("Continuing")
             else:
                 terminal.expect("New Thread")
-            # The interrupt is for this node: the others are there afterwards, and are called.
+            # The interrupt reaches only this node: the others live on and are called.
             terminal.type("\x03")
             terminal.expect("received signal SIGINT")
             terminal.expect("(gdb)")
@@ -137,12 +137,12 @@ def check_terminal(farcall, program):
             terminal.expect("exited " + ("normally" if node == "1" else "with code 06"))
             terminal.type("quit\n")
             status = terminal.status()
-            if status != (6 if node == "1" else 0):  # gdb's own, where it has run the host
+            if status != (6 if node == "1" else 0):  # gdb's status, if it ran the host
                 raise SystemExit(f"node {node}: status {status} of\n{terminal.seen}")
 
 
 class terminal_of:
-    """A program on a terminal of its own, as a shell starts it."""
+    """A program on its own terminal, as if a shell had started it."""
 
     def __init__(self, words):
         self.seen = ""
@@ -153,8 +153,8 @@ class terminal_of:
             os.execv(words[0], words)
 
     def expect(self, text):
-        """Waits for a text behind the last one."""
-        end = time.monotonic() + PATIENCE_S
+        """Waits for a text after the last match."""
+        end = time.monotonic() + TIMEOUT_S
         while text not in self.seen[self.at:]:
             if time.monotonic() > end or not self.read():
                 raise SystemExit(f"no {text!r} in\n{self.seen}")
@@ -166,14 +166,14 @@ class terminal_of:
         try:
             self.seen += os.read(self.fd, 4096).decode(errors="replace")
             return True
-        except OSError:  # nobody has the other end any more
+        except OSError:  # the other end is closed
             return False
 
     def type(self, text):
         os.write(self.fd, text.encode())
 
     def status(self):
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while time.monotonic() < end:
             self.read()
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -185,7 +185,7 @@ class terminal_of:
 def check_valgrind(farcall, program):
     require("valgrind")
     with tempfile.TemporaryDirectory() as folder:
-        # Without the programs that name functions: in valgrind, they take their time.
+        # Without the programs that name functions, which are slow in valgrind.
         with open(os.path.join(folder, "valgrind"), "w", encoding="utf-8") as script:
             script.write(f'#!/bin/sh\nexec {shutil.which("valgrind")} "$@"\n')
         os.chmod(script.name, stat.S_IRWXU)

@@ -1,10 +1,11 @@
-// What the tests of `farcall functions` and of debuggers start.
+// Program for the tests of `farcall functions` and of debuggers.
 //
-//   debugged_program status S    every target is called, then the host ends with status S
-//   debugged_program held FILE   the same with status 6, once that file is there
-//   debugged_program crash N     a handler of node N faults; the host prints why its call fails
-//   debugged_program variable N  prints what node N, which may be the host, has as variable X
-//   debugged_program jobless     makes no job and ends; endless: it does not end either
+//   debugged_program status S    calls every target; the host ends with status S
+//   debugged_program held FILE   waits for FILE and calls every target; the host ends with status 6
+//   debugged_program crash N     calls a handler of node N that faults, and prints the call's error
+//   debugged_program variable N  prints X in the environment of node N; the host is node 0
+//   debugged_program jobless     makes no job and ends
+//   debugged_program endless     makes no job and does not end
 #include <farcall/call/register_callables.hpp>
 #include <farcall/farcall.hpp>
 
@@ -22,7 +23,7 @@
 
 namespace fc = farcall;
 
-// One source, two programs: what differs between them is what the tests look for.
+// Two programs are built from this source with small differences, which the tests look for.
 #ifdef FARCALL_TEST_OTHER
 using changed_number = long;
 #else
@@ -39,7 +40,7 @@ struct point {
 #endif
 };
 
-/// A type with a packer.
+/// A type that has a packer.
 struct text {
   std::string value;
 };
@@ -51,8 +52,9 @@ struct adds {
 
 int doubled(int n) { return 2 * n; }
 
-/// Its lambda has the same name in all programs that have this: clang numbers those of functions
-/// that only one file knows by file.
+/// This function is visible outside of this file, so that its lambda has the same name in all
+/// programs. In functions that only one file knows, clang numbers the lambdas of each file
+/// separately.
 inline int next_by_lambda(const fc::node& target, int n) {
   return fc::sync(target, [](int from) { return from + 1; }, n);
 }

@@ -19,8 +19,8 @@ namespace farcall::tool {
 
 namespace {
 
-/// All together.
-constexpr std::size_t most_export_bytes = std::size_t{256} << 10;
+/// Maximum number of bytes of all exported variables together.
+constexpr std::size_t max_export_bytes = std::size_t{256} << 10;
 
 bool may_be_named(std::string_view name) {
   const auto is_letter = [](char c) {
@@ -58,10 +58,10 @@ std::vector<std::string> parse_exports(const std::string& text) {
   for (std::string word; std::getline(stream, word, ',');)
     all.push_back(export_of(word));
   if (all.empty()) throw usage_problem("--export is empty; write NAME[,NAME=VALUE...]");
-  if (encode_exports(all).size() > most_export_bytes) {
+  if (encode_exports(all).size() > max_export_bytes) {
     throw usage_problem(fmt::format("--export: the values are longer than {} KiB together; hand "
                                     "long ones on in a file",
-                                    most_export_bytes >> 10));
+                                    max_export_bytes >> 10));
   }
   return all;
 }
@@ -77,7 +77,7 @@ std::string encode_exports(const std::vector<std::string>& variables) {
 std::vector<std::string> read_exports(int from) {
   std::vector<std::string> all;
   std::string variable;
-  for (std::size_t bytes = 0; bytes < most_export_bytes; ++bytes) {
+  for (std::size_t bytes = 0; bytes < max_export_bytes; ++bytes) {
     char c = 0;
     ssize_t got = 0;
     do {
@@ -95,7 +95,7 @@ std::vector<std::string> read_exports(int from) {
     all.push_back(std::move(variable));
     variable.clear();
   }
-  throw failed_run("--exports-from-stdin: what came behind the key are no variables; are both "
+  throw failed_run("--exports-from-stdin: the bytes after the key are no variables; are both "
                    "'farcall' of one version?");
 }
 

@@ -5,22 +5,24 @@
 
 namespace farcall::tool {
 
-/// Variables that `farcall run --hosts` exports to targets elsewhere, each "NAME=VALUE". They go
-/// through the standard input of `farcall serve`, behind the key, since command lines can be read
-/// by everybody on a machine.
+/// Variables that `farcall run --hosts` exports to remote targets, each as "NAME=VALUE". They are
+/// passed through the standard input of `farcall serve`, after the key, because every user of a
+/// machine can read command lines.
 
-/// Reads "NAME[,NAME=VALUE...]", where a name alone has the value that it has here. A value has no
-/// comma in it; a name alone is for those that have. Throws usage_problem that names the variable.
+/// Parses a list such as "NAME,NAME=VALUE". A name without a value takes its value from this
+/// process's environment, which also allows values with commas. Throws usage_problem that names the
+/// variable.
 [[nodiscard]] std::vector<std::string> parse_exports(const std::string& text);
 
-/// As read_exports() reads them.
+/// Returns the variables in the form that read_exports() reads.
 [[nodiscard]] std::string encode_exports(const std::vector<std::string>& variables);
 
-/// Blocks until all have come. Throws failed_run where the descriptor ends before, or something
-/// else comes.
+/// Reads the variables from a descriptor. Blocks until all have arrived. Throws failed_run if the
+/// descriptor ends early, or if the data is invalid.
 [[nodiscard]] std::vector<std::string> read_exports(int from);
 
-/// Puts them into the environment of this process, which has one thread. Throws failed_run.
+/// Sets the variables in the environment of this process, which must have one thread. Throws
+/// failed_run.
 void set_exports(const std::vector<std::string>& variables);
 
 } // namespace farcall::tool

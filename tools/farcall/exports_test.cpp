@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// What `farcall serve` makes of such an input.
+/// Returns the variables that `farcall serve` reads from such an input.
 std::vector<std::string> read_back(const std::string& input) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {"no pipe"};
@@ -29,7 +29,7 @@ std::vector<std::string> read_back(const std::string& input) {
   return read_exports(from.get());
 }
 
-TEST(exports, a_name_alone_has_the_value_that_it_has_here) {
+TEST(exports, a_name_alone_takes_its_local_value) {
   setenv("FARCALL_TEST_EXPORTED", "a,b =\nc", 1);
   const auto all = parse_exports("FARCALL_TEST_EXPORTED,X_1=y=z,EMPTY=");
   EXPECT_THAT(all, ElementsAre("FARCALL_TEST_EXPORTED=a,b =\nc", "X_1=y=z", "EMPTY="));
@@ -37,7 +37,7 @@ TEST(exports, a_name_alone_has_the_value_that_it_has_here) {
   unsetenv("FARCALL_TEST_EXPORTED");
 }
 
-TEST(exports, what_cannot_be_exported_is_named) {
+TEST(exports, bad_variables_are_named) {
   for (const char* text : {"", "=x", "1A=x", "A-B=x", "A=x,,B=y", "A B"})
     EXPECT_THROW((void)parse_exports(text), usage_problem) << text;
   EXPECT_THAT([] { (void)parse_exports("FARCALL_TEST_UNSET"); },
@@ -46,7 +46,7 @@ TEST(exports, what_cannot_be_exported_is_named) {
               ThrowsMessage<usage_problem>(HasSubstr("256 KiB")));
 }
 
-TEST(exports, an_input_that_is_none_is_refused) {
+TEST(exports, invalid_input_is_refused) {
   const std::string end(1, '\0');
   EXPECT_THAT(read_back(end), testing::IsEmpty());
   for (const std::string& text : {std::string{}, std::string{"A=b"}, "A=b" + end})

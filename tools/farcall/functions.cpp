@@ -24,7 +24,7 @@ namespace farcall::tool {
 
 namespace {
 
-/// Exit status where two programs do not match.
+/// Exit status if the tables of two programs differ.
 constexpr int tables_differ = 1;
 
 struct function_options {
@@ -34,11 +34,12 @@ struct function_options {
 };
 
 struct shown_program {
-  std::string name; ///< as given
+  std::string name; ///< name of the program, as the user has typed it
   detail::program_table table;
 };
 
-/// Two programs for people: without folders, where that tells them apart.
+/// Returns the names of two programs for use in messages. The folders are left out, unless both
+/// names would then be equal.
 std::pair<std::string, std::string> short_names(const shown_program& first,
                                                 const shown_program& second) {
   const auto file = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
@@ -54,12 +55,14 @@ callable_description text_of(const detail::program_table& table, std::uint32_t r
   return describe_callable(table.rows.at(row).first, table.rows.at(row).second);
 }
 
-/// The layouts of a row in one text: result and arguments, and behind a semicolon what it holds.
+/// Returns a text with the layout of a callable's result and arguments. If they contain further
+/// types, their layouts follow after a semicolon.
 std::string layout_text(const callable_description& c) {
   return c.contents.empty() ? c.layout : c.layout + "; " + c.contents;
 }
 
-/// The rows that are to be shown, by name.
+/// Returns the callables of a table that are printed, sorted by name. Functions of farcall itself
+/// are only included if `all`.
 std::vector<std::pair<std::uint32_t, callable_description>>
 sorted_rows(const detail::program_table& table, bool all) {
   std::vector<std::pair<std::uint32_t, callable_description>> rows;
@@ -93,7 +96,8 @@ void list_program(const shown_program& p, bool all) {
   print(text);
 }
 
-/// A difference as it is shown, under the name in the program that has it.
+/// A difference to print, and the description of its callable. The description is from the first
+/// program if the callable is there, and otherwise from the second.
 struct shown_difference {
   callable_description callable;
   const table_difference* what;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Asks `farcall functions` for the tables of programs.
+"""Tests `farcall functions`, which prints programs' tables.
 
-Run as: functions_test.py <farcall> <program> <other program>, where both come from one source and
-differ in what it says.
+Run as: functions_test.py <farcall> <program> <other program>, where both are built from one source
+with differences.
 """
 
 import json

@@ -50,7 +50,7 @@ void take_option(const std::string& word, const std::string& where, host_entry& 
   const std::string key = word.substr(0, equals);
   const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
   if (key == "slots" || key == "count") {
-    host.count = parse_number(value, fmt::format("{}: {}", where, key), 1, most_targets);
+    host.count = parse_number(value, fmt::format("{}: {}", where, key), 1, max_targets);
   } else if (key == "port") {
     host.port = static_cast<std::uint16_t>(parse_number(value, where + ": port", 1, 65535));
   } else if (key == "address" && !value.empty()) {
@@ -65,13 +65,22 @@ void take_option(const std::string& word, const std::string& where, host_entry& 
 host_entry parse_line(const std::vector<std::string>& words, const std::string& where) {
   host_entry host;
   host.name = words.front();
-  // It would be an option of ssh.
+  // Refuse a leading '-', because ssh would take the name as an option.
   if (host.name.front() == '-' || host.name.find('=') != std::string::npos)
     throw usage_problem(fmt::format("{}: \"{}\" is no name of a host", where, host.name));
   host.address = without_user(host.name);
   for (std::size_t i = 1; i < words.size(); ++i)
     take_option(words[i], where, host);
-  const bool is_bare_ipv6 = host.address.find(':') != std::string::npos && host.address[0] != '[';
+  const auto colon = host.address.find(':');
+  // A text with a single colon is no IPv6 address, which has at least two. The user may have
+  // written "host:slots", as for other launchers.
+  if (colon != std::string::npos && host.address.rfind(':') == colon) {
+    throw usage_problem(fmt::format(
+        "{}: \"{}\" has a number behind a colon; write \"{} slots=N\" or "
+        "\"{} port=N\"",
+        where, host.address, host.address.substr(0, colon), host.address.substr(0, colon)));
+  }
+  const bool is_bare_ipv6 = colon != std::string::npos && host.address[0] != '[';
   if (is_bare_ipv6) host.address = fmt::format("[{}]", host.address);
   (void)tcp::parse_address(host.address + ":0", where, true);
   return host;
@@ -97,21 +106,21 @@ std::vector<host_entry> parse_hosts(std::string_view text, const std::string& wh
     targets += hosts.back().count;
   }
   if (hosts.empty()) throw usage_problem(fmt::format("{} names no host", what));
-  if (targets > most_targets) {
+  if (targets > max_targets) {
     throw usage_problem(fmt::format("{} names {} targets; a job has at most {}", what, targets,
-                                    std::size_t{most_targets}));
+                                    std::size_t{max_targets}));
   }
   return hosts;
 }
 
 std::vector<host_entry> read_hosts(const std::string& file) {
-  // Devices as /dev/zero never end.
+  // Maximum number of bytes that are read, because devices such as /dev/zero never end.
   constexpr std::size_t most = std::size_t{1} << 20;
   errno = 0;
   std::ifstream stream{file, std::ios::binary};
   std::string text(most + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  // An empty file is no failure here: parse_hosts() says that it names no host.
+  // An empty file is no error here, because parse_hosts() reports that the file names no host.
   if (!stream.is_open() || stream.bad()) {
     throw usage_problem(fmt::format("--hosts {}: cannot be read: {}", file, reason_text(errno)));
   }
@@ -147,7 +156,8 @@ std::string listen_address(const host_entry& host) {
       is_ipv6 = true;
     }
   } catch (const error&) {
-    // The program says so when it looks for the server.
+    // Ignore an error of the lookup. If the name is unknown, the program reports this when it
+    // connects to the server.
   }
   return fmt::format("{}:{}", is_ipv6 ? "[::]" : "0.0.0.0", host.port);
 }
@@ -156,7 +166,8 @@ std::string shell_text(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {
     if (!text.empty()) text += ' ';
-    // Some shells replace words with brackets, and those that begin with '='.
+    // Quote a word if it begins with '=' or has special characters such as brackets, because some
+    // shells would replace such a word.
     if (!word.empty() && word.front() != '=' && std::all_of(word.begin(), word.end(), is_plain)) {
       text += word;
       continue;
@@ -182,6 +193,7 @@ std::vector<std::string> serve_command(const std::string& ssh, const host_entry&
     there.push_back(served.folder);
   }
   if (served.uses_host_files) there.emplace_back("--host-files");
+  if (!served.host_files_by.empty()) there.push_back("--host-files-by=" + served.host_files_by);
   there.push_back(served.program);
   there.insert(there.end(), served.arguments.begin(), served.arguments.end());
   words.push_back(shell_text(there));

@@ -31,7 +31,7 @@ TEST(hosts, lines_have_a_name_and_options) {
 
 TEST(hosts, mistakes_are_refused) {
   for (const char* text : {"", "# nobody\n", "-v\n", "one two\n", "one address=\n", "count=3\n",
-                           "one count=4000\ntwo\n"}) {
+                           "one count=4000\ntwo\n", "127.0.0.1:2\n", "one address=two:2\n"}) {
     EXPECT_THROW((void)parse_hosts(text, "file"), usage_problem) << text;
   }
   for (const char* text : {"one slots=0\n", "one slots=\n", "one port=0\n", "one port=65536\n"})
@@ -41,6 +41,12 @@ TEST(hosts, mistakes_are_refused) {
   for (const char* file : {"/does/not/exist", "/", "/dev/null", "/dev/zero"}) {
     EXPECT_THROW((void)read_hosts(file), usage_problem) << file;
   }
+}
+
+TEST(hosts, number_behind_a_colon_gets_advice) {
+  EXPECT_THAT([] { (void)parse_hosts("user@one:2\n", "file"); },
+              testing::ThrowsMessage<usage_problem>(testing::HasSubstr(
+                  "\"one:2\" has a number behind a colon; write \"one slots=N\"")));
 }
 
 TEST(hosts, the_shell_there_sees_the_words_as_they_are) {
@@ -63,10 +69,13 @@ TEST(hosts, the_shell_there_sees_the_words_as_they_are) {
   served.needs_folder = served.uses_host_files = true;
   EXPECT_THAT(serve_command("ssh", host, served).back(),
               ::testing::HasSubstr(" --folder '/the data' --host-files /bin/app"));
+  served.host_files_by = "mount";
+  EXPECT_THAT(serve_command("ssh", host, served).back(),
+              ::testing::HasSubstr(" --host-files --host-files-by=mount /bin/app"));
   EXPECT_THROW((void)serve_command("", host, served), usage_problem);
 }
 
-/// A name may lead to 127.0.1.1 on its own machine.
+/// A machine may resolve its own name to 127.0.1.1.
 TEST(hosts, servers_of_named_hosts_listen_at_all_addresses) {
   EXPECT_EQ(listen_address({"one", "localhost", 1, 0}), "0.0.0.0:0");
   EXPECT_EQ(listen_address({"one", "no-such-host.invalid", 1, 7070}), "0.0.0.0:7070");
@@ -74,7 +83,7 @@ TEST(hosts, servers_of_named_hosts_listen_at_all_addresses) {
   EXPECT_EQ(listen_address({"one", "[::1]", 1, 0}), "[::1]:0");
 }
 
-TEST(hosts, a_port_for_all_is_for_those_that_have_none) {
+TEST(hosts, a_common_port_keeps_explicit_ports) {
   std::vector<host_entry> hosts{{"one", "a", 1, 0}, {"two", "b", 1, 7}, {"three", "a", 1, 9}};
   set_ports(hosts, 0);
   EXPECT_EQ(hosts[0].port, 0U);

@@ -39,14 +39,16 @@ struct info_options {
 struct machine_state {
   std::string host;
   environment env;
-  unsigned cores = 0; ///< of the machine, whether this process may use them or not
+  /// Number of cores of the machine, including cores that this process may not use.
+  unsigned cores = 0;
   long page_bytes = 0;
   std::vector<probe> huge_pages;
   std::vector<probe> kernel;
   std::vector<limit> limits;
   std::vector<availability> transports;
-  std::vector<copy_choice::rate> copies;     ///< of large blocks
-  const copy_kernel* fastest_copy = nullptr; ///< null where nothing was measured
+  std::vector<copy_choice::rate> copies; ///< for large blocks
+  /// Fastest function for large copies. It is null if no copies were measured.
+  const copy_kernel* fastest_copy = nullptr;
 };
 
 std::string host_name() {
@@ -64,7 +66,9 @@ std::vector<availability> transports_here() {
   return all;
 }
 
-/// Large copies find out by themselves which way is the fastest; these are made for that.
+/// Makes some large copies. copy_large() measures each of its copies, in order to choose the
+/// fastest copy function; the rates are read from these measurements. Does nothing if the machine
+/// has little free memory.
 void measure_copies(machine_state& state) {
   constexpr std::size_t bytes = std::size_t{32} << 20;
   if (state.env.memory_available_mib < 256) return;
@@ -84,15 +88,19 @@ machine_state look_around() {
   state.page_bytes = sysconf(_SC_PAGESIZE);
   state.huge_pages = {probe_huge_page_pool(), probe_transparent_huge_pages(),
                       probe_shared_transparent_huge_pages()};
-  state.kernel = {probe_cross_memory_attach(), probe_membarrier(), probe_futex(), probe_pidfd(),
-                  probe_memfd()};
+  state.kernel = {probe_cross_memory_attach(),
+                  probe_membarrier(),
+                  probe_futex(),
+                  probe_pidfd(),
+                  probe_memfd(),
+                  probe_mounts()};
   state.limits = process_limits();
   state.transports = transports_here();
   measure_copies(state);
   return state;
 }
 
-/// How one node reaches another that is no host.
+/// Route between two targets.
 struct pair_route {
   node_id from = 0;
   node_id to = 0;
@@ -101,25 +109,28 @@ struct pair_route {
 };
 
 struct job_routes {
-  std::string heading; ///< what the job is
+  std::string heading; ///< description of the job
   std::vector<node_description> nodes;
   std::vector<pair_route> pairs;
 };
 
-/// Of more nodes there would be more pairs than people read.
-constexpr std::size_t most_nodes_with_pairs = 16;
+/// Maximum number of nodes of a job whose routes between all pairs of targets are printed. The
+/// pairs of more nodes would be too many to read.
+constexpr std::size_t max_nodes_with_pairs = 16;
 
 std::vector<std::string> describe_route(node_id to) {
   const node_description d = node_at(to).description();
   return {d.transport, d.route};
 }
 
-/// Pairs are told where a launcher may have put the nodes anywhere.
+/// Starts a job and describes its nodes and their routes. If a launcher has started the processes,
+/// they may be on any machines. In this case the routes between pairs of targets are described too,
+/// unless there are too many nodes.
 job_routes describe_job(const std::string& targets) {
   const bool has_launcher = is_launched(detail::process_manager_of({}));
   job_options options;
   if (!has_launcher) options.targets = targets;
-  options.program = "/proc/self/exe"; // whatever the environment says that targets run
+  options.program = "/proc/self/exe"; // overrides FARCALL_PROGRAM of the environment
   const job j{options};
   job_routes found;
   found.heading = has_launcher
@@ -128,7 +139,7 @@ job_routes describe_job(const std::string& targets) {
   found.nodes.push_back(j.host().description());
   for (const node& target : j.targets())
     found.nodes.push_back(target.description());
-  if (!has_launcher || j.size() > most_nodes_with_pairs) return found;
+  if (!has_launcher || j.size() > max_nodes_with_pairs) return found;
   for (const node& from : j.targets()) {
     for (const node& to : j.targets()) {
       if (from.id() == to.id()) continue;
@@ -145,7 +156,7 @@ json probe_json(const probe& p) {
   return document;
 }
 
-/// "transparent huge pages" -> "transparent_huge_pages".
+/// Converts a name such as "transparent huge pages" to the key "transparent_huge_pages".
 std::string as_key(std::string name) {
   for (char& c : name) {
     if (c == ' ' || c == '-') c = '_';
@@ -257,8 +268,7 @@ void append_copies(std::string& text, const machine_state& state) {
 }
 
 void append_urls(std::string& text) {
-  text +=
-      fmt::format("\nURLs of targets (each takes workers=, 1 to {}, and name=)\n", most_workers);
+  text += fmt::format("\nURLs of targets (each takes workers=, 1 to {}, and name=)\n", max_workers);
   for (const transport_entry& row : farcall::transports()) {
     if (row.example.empty()) continue;
     text += fmt::format("  {}\n", row.example);
@@ -333,14 +343,17 @@ std::string job_text(const job_routes& found) {
 
 int run_info(const info_options& options) {
   if (options.targets.empty()) throw usage_problem("--targets is empty; give for example shm:4");
-  const machine_state state = look_around(); // forks, so before a job is started
+  // look_around() forks, so it must run before the job has threads.
+  const machine_state state = look_around();
   job_routes found;
   std::exception_ptr failure;
   if (!options.no_targets) {
     try {
       found = describe_job(options.targets);
     } catch (...) {
-      failure = std::current_exception(); // what is known about the machine helps to find out why
+      // The error is thrown later, because the printed facts about the machine help to find the
+      // cause.
+      failure = std::current_exception();
     }
   }
   if (options.json) {
@@ -364,12 +377,12 @@ command command_info() {
   info_options& o = *options;
   return {
       .name = "info",
-      .text = "What this machine offers, and the route to each node of a job",
+      .text = "Show this machine's capabilities, and the route to each node of a job",
       .options = {{.name = "--targets",
                    .value = &o.targets,
                    .text =
                        "Targets to start and to describe, e.g. shm:4 or shm?workers=2; not under "
-                       "mpirun and the like, whose processes are described",
+                       "mpirun and similar launchers, whose processes are described",
                    .shows_default = true},
                   {.name = "--no-targets",
                    .value = &o.no_targets,

@@ -3,6 +3,7 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/node_id.hpp>
 
 #include <cerrno>
@@ -22,9 +23,11 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
-/// That one pipe may have passed on before the others get their turn.
+/// Maximum number of pieces that are read from one pipe before the other pipes get a turn.
 constexpr int pieces_in_a_row = 4;
-/// More than a pipe holds, and not without end: a child of the program's may go on.
+/// Maximum number of pieces that are read from a pipe after the program's end. This is more than a
+/// pipe holds, so nothing that the program has printed is lost. A limit is needed because a child
+/// of the program may print without end.
 constexpr int last_pieces = 64;
 
 } // namespace
@@ -43,13 +46,13 @@ labelled_output::labelled_output() {
   }
   stop_ = unique_fd(eventfd(0, EFD_CLOEXEC));
   if (!stop_) throw failed_run(fmt::format("cannot make an eventfd: {}", reason_text(errno)));
-  thread_ = std::thread([this] { run(); });
+  thread_ = library_thread("farcall-tool", [this] { run(); });
 }
 
 labelled_output::~labelled_output() { finish(); }
 
 void labelled_output::finish() {
-  if (!thread_.joinable()) return;
+  if (!thread_.is_joinable()) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(stop_.get(), &one, sizeof one);
   thread_.join();
@@ -58,7 +61,7 @@ void labelled_output::finish() {
 void labelled_output::run() {
   for (bool has_stopped = false; !has_stopped;) {
     std::vector<pollfd> watched{{stop_.get(), POLLIN, 0}};
-    // A descriptor of -1 is left out.
+    // A closed pipe has the descriptor -1, which poll() ignores.
     for (const source& s : sources_)
       watched.push_back({s.pipe.get(), POLLIN, 0});
     if (poll(watched.data(), watched.size(), -1) < 0) continue;
@@ -73,13 +76,14 @@ void labelled_output::run() {
   }
 }
 
-void labelled_output::drain(source& s, int most_pieces) {
+void labelled_output::drain(source& s, int max_pieces) {
   const auto piece = std::make_unique<char[]>(piece_bytes);
-  for (int n = 0; n < most_pieces && s.pipe; ++n) {
+  for (int n = 0; n < max_pieces && s.pipe; ++n) {
     const ssize_t got = read(s.pipe.get(), piece.get(), piece_bytes);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
-    // Where nobody reads what it prints, the program hears that as it would from a terminal.
+    // If the destination of the output has no reader any more, close the pipe. The program then
+    // gets SIGPIPE, as if it printed to the destination itself.
     if (got <= 0 || !s.lines.take({piece.get(), static_cast<std::size_t>(got)})) s.pipe.reset();
   }
 }

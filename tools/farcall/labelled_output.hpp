@@ -1,17 +1,18 @@
 #pragma once
 
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/line_forwarder.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/job/output_collector.hpp>
 
-#include <thread>
 #include <vector>
 
 namespace farcall::tool {
 
-/// What all nodes of a job print, in whole lines that begin with the node's number. The program
-/// that is run prints into two pipes of ours; the lines of its targets, labelled by its job, come
-/// by two others. So one process writes all lines.
+/// Prints the output of all nodes of a job as whole lines, each of which begins with the number of
+/// its node. This process reads the output from four pipes: two for the output and error of the
+/// program, and two for the lines of the targets, which the program's job has labelled. As only
+/// this process prints, no lines are mixed.
 class labelled_output {
  public:
   /// Throws failed_run.
@@ -20,15 +21,17 @@ class labelled_output {
   labelled_output& operator=(const labelled_output&) = delete;
   ~labelled_output();
 
-  /// Descriptors for the program: its output and error, and what FARCALL_LINES names.
+  /// Returns the pipes' ends for the program. own() is for the program's standard output and error.
+  /// lines() is for the targets' lines, and is passed in the variable FARCALL_LINES.
   [[nodiscard]] output_ends own() const { return {theirs_[0].get(), theirs_[1].get()}; }
   [[nodiscard]] output_ends lines() const { return {theirs_[2].get(), theirs_[3].get()}; }
 
-  /// The program has them.
-  void let_go() { theirs_.clear(); }
+  /// Closes the program's ends in this process. Must be called after the program has inherited
+  /// them, so that the pipes end with the program.
+  void forget() { theirs_.clear(); }
 
-  /// The program has ended: passes on what it has left. Children that it has left behind print for
-  /// nobody.
+  /// Prints the output that is left in the pipes after the program's end, and stops. Later output,
+  /// of children that outlive the program, is lost.
   void finish();
 
  private:
@@ -38,12 +41,12 @@ class labelled_output {
   };
 
   void run();
-  static void drain(source& s, int most_pieces);
+  static void drain(source& s, int max_pieces);
 
   std::vector<unique_fd> theirs_;
-  std::vector<source> sources_; ///< the thread's
+  std::vector<source> sources_; ///< the pipes that are read; used only by thread_
   unique_fd stop_;
-  std::thread thread_;
+  library_thread thread_;
 };
 
 } // namespace farcall::tool

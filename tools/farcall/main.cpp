@@ -6,8 +6,9 @@
 
 int main(int argc, char** argv) {
   using namespace farcall::tool;
-  // `info` starts this very program as its targets, and launchers may have started it several
-  // times. `serve` starts it for `prof` elsewhere (server_sampler.hpp).
+  // Some processes that run this program are targets, and serve calls here instead of running a
+  // command. `info` uses this program for its targets, which a launcher may also have started.
+  // `serve` starts it as the sampler for a `prof` on another machine (server_sampler.hpp).
   const std::string_view word = argc > 1 ? argv[1] : "";
   if (word == "info" || word == "sampler") farcall::serve_if_target();
   return run_command_line(

@@ -24,11 +24,11 @@ namespace farcall::tool {
 
 namespace {
 
-/// The first one passed.
+/// First passed descriptor.
 constexpr int first_passed = 3;
-constexpr std::uint64_t most_passed = 1024;
+constexpr std::uint64_t max_passed = 1024;
 
-/// A Unix socket with a path that can be told to others.
+/// True if the descriptor is a Unix socket with a path to which clients can connect.
 bool has_path(int fd) {
   try {
     const std::string path = tcp::local_address(fd).text();
@@ -44,7 +44,7 @@ int socket_number(int fd, int option) {
   return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-/// Nothing where it can be served at.
+/// Returns the reason why a server cannot listen on a passed socket. Returns nothing if it can.
 std::optional<std::string> flaw_of_passed(int fd) {
   int type = 0;
   socklen_t size = sizeof type;
@@ -80,7 +80,7 @@ std::vector<unique_fd> take_passed_sockets() {
     unsetenv(name);
   if (!pid || !count) return {};
   if (number_in("LISTEN_PID", *pid, INT_MAX) != static_cast<std::uint64_t>(getpid())) return {};
-  const int n = static_cast<int>(number_in("LISTEN_FDS", *count, most_passed));
+  const int n = static_cast<int>(number_in("LISTEN_FDS", *count, max_passed));
   std::vector<unique_fd> passed;
   for (int fd = first_passed; fd < first_passed + n; ++fd) {
     if (const auto flaw = flaw_of_passed(fd))

@@ -6,10 +6,11 @@
 
 namespace farcall::tool {
 
-/// The sockets that a service manager listens at for this process, and has passed to it
-/// (sd_listen_fds(3)): TCP sockets that listen; none where LISTEN_PID names another process. They
-/// close on exec and do not block. Removes the variables that tell of them, for those that this
-/// process starts. Not while other threads use the environment. Throws failed_run.
+/// Takes the listening sockets that a service manager has opened and passed to this process
+/// (sd_listen_fds(3)). They are TCP sockets, or Unix sockets with a path. Returns none if
+/// LISTEN_PID names another process. Makes the sockets close-on-exec and non-blocking. Removes the
+/// variables that describe the sockets from the environment, so no other thread may use the
+/// environment during the call. Throws failed_run.
 [[nodiscard]] std::vector<unique_fd> take_passed_sockets();
 
 } // namespace farcall::tool

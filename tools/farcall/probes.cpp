@@ -2,6 +2,7 @@
 
 #include <tools/common/environment.hpp>
 #include <tools/common/forked_process.hpp>
+#include <tools/common/mount_program.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
@@ -29,7 +30,8 @@ namespace {
 constexpr std::uint64_t pattern = 0x5ca1ab1edeadbeefU;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-/// 0 when the other process's copy of `pattern` could be read, else the error.
+/// Tests whether this process can read the memory of another process, where the other process has
+/// stored `pattern`. Returns 0 if so, and otherwise an error number.
 int read_from(pid_t other, const std::uint64_t* address) {
   std::uint64_t value = 0;
   const iovec here{&value, sizeof value};
@@ -43,7 +45,7 @@ std::string outcome(int error) {
   return error == 0 ? "allowed" : fmt::format("refused ({})", reason_text(error));
 }
 
-/// Descriptors that only serve to see whether they can be had.
+/// Closes a descriptor that was opened as a test. Returns false if it could not be opened.
 bool close_if_open(long fd) {
   if (fd >= 0) close(static_cast<int>(fd));
   return fd >= 0;
@@ -58,7 +60,8 @@ probe tried(std::string name, bool works, const char* good, const std::string& a
 } // namespace
 
 probe probe_cross_memory_attach() {
-  static const std::uint64_t word = pattern; // at the same address in the child
+  // The word is static, so that it is at the same address in the child.
+  static const std::uint64_t word = pattern;
   const pid_t parent = getpid();
   std::array<int, 2> hold{};
   if (pipe(hold.data()) != 0)
@@ -66,8 +69,9 @@ probe probe_cross_memory_attach() {
   int child_reads = EIO;
   int parent_reads = EIO;
   {
-    // The child tries its direction, keeps the answer as its exit status, and stays until it has
-    // been read from.
+    // The child reads the word from its parent, and returns the result as its exit status. The
+    // parent reads the word from the child meanwhile; the child does not end before that, because
+    // it waits until the parent closes the pipe.
     forked_process child{[&] {
       close(hold[1]);
       const int error = read_from(parent, &word);
@@ -129,6 +133,14 @@ probe probe_memfd() {
   const bool works = close_if_open(make_memory_file("farcall-probe", MFD_CLOEXEC));
   return tried("memfd", works, "shared memory without a name",
                "shm targets need it: allow it in the seccomp profile");
+}
+
+probe probe_mounts() {
+  const mount_check found = check_mounts();
+  const bool works = found.why_not.empty();
+  return {"mounts of host files", works,
+          works ? "--host-files mounts them for targets" : "--host-files preloads a library",
+          found.why_not};
 }
 
 probe probe_huge_page_pool() {

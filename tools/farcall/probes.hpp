@@ -6,30 +6,36 @@
 
 namespace farcall::tool {
 
-/// Whether this machine lets us do something, tried rather than looked up, and what to do when it
-/// does not.
+/// Result of a test whether this machine has a certain capability. If the capability is missing,
+/// there may be advice to the user.
 struct probe {
   std::string name;
   bool works = false;
-  std::string detail; ///< what was found
-  std::string advice; ///< empty when there is nothing to do
+  std::string detail; ///< details of the result
+  std::string advice; ///< advice to the user; empty if there is no need for action
 };
 
-/// process_vm_readv between a process and its child, in both directions: sandboxes and Yama refuse
-/// one or both.
+/// Tests whether a process can read its child's memory with process_vm_readv, and the child its
+/// parent's memory. Both directions are tested, because sandboxes and Yama may refuse one of them
+/// only.
 [[nodiscard]] probe probe_cross_memory_attach();
 [[nodiscard]] probe probe_membarrier();
 [[nodiscard]] probe probe_futex();
 [[nodiscard]] probe probe_pidfd();
 [[nodiscard]] probe probe_memfd();
 
-/// The pool of 2 MiB pages, and whether one can be had now.
+/// Tests whether targets on this machine can mount files of their hosts. Otherwise they use a
+/// preloaded library.
+[[nodiscard]] probe probe_mounts();
+
+/// Tests whether the machine has a pool of 2 MiB pages, and whether a page of it is free now.
 [[nodiscard]] probe probe_huge_page_pool();
-/// Transparent huge pages for private memory, and for shared memory.
+/// The next two functions test transparent huge pages, the first one in private memory, and the
+/// second one in shared memory.
 [[nodiscard]] probe probe_transparent_huge_pages();
 [[nodiscard]] probe probe_shared_transparent_huge_pages();
 
-/// A limit of this process; `unlimited` values are the largest number.
+/// A resource limit of this process. If a value is unlimited, it is the largest number.
 struct limit {
   std::string name;
   std::uint64_t soft = 0;
@@ -39,7 +45,7 @@ struct limit {
 
 [[nodiscard]] std::vector<limit> process_limits();
 
-/// "4096" or "unlimited".
+/// Returns "4096" or "unlimited".
 [[nodiscard]] std::string limit_text(std::uint64_t value);
 
 } // namespace farcall::tool

@@ -39,7 +39,8 @@ constexpr int cannot_execute_status = 127;
   throw failed_run(fmt::format("cannot start {}: {}", words.front(), reason_text(errno)));
 }
 
-/// Gives the terminal to a process group, also from the background.
+/// Makes a process group the foreground group of the terminal. A process in the background may do
+/// so too, because SIGTTOU, which would stop it, is blocked meanwhile.
 void give_terminal(int terminal, pid_t group) {
   sigset_t blocked;
   sigset_t before;
@@ -50,9 +51,11 @@ void give_terminal(int terminal, pid_t group) {
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-/// In the child: the terminal is its own from here on.
+/// Runs in the forked child: makes the child a process group in the foreground of the terminal, and
+/// executes the program.
 [[noreturn]] void execute_on(int terminal, pid_t parent, const std::vector<std::string>& words) {
-  // Whoever kills our parent means this program.
+  // Make the kernel kill the program if the parent ends. The host knows only the parent, and kills
+  // the parent when it wants to end the program.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(cannot_execute_status);
   ::setpgid(0, 0);
@@ -67,14 +70,16 @@ void give_terminal(int terminal, pid_t group) {
   ::_exit(cannot_execute_status);
 }
 
-/// Runs the program in the terminal's foreground, and what has started us in its background; where
-/// the user suspends it, all of them, as a shell's job is.
+/// Runs a program in the foreground of the terminal, while the host, which has started this
+/// command, is in the background. If the user suspends the program, the host and this command stop
+/// too. So the shell sees one job, which it can continue.
 int run_in_foreground(const std::vector<std::string>& words) {
   const unique_fd terminal(::open("/dev/tty", O_RDWR | O_CLOEXEC));
   if (!terminal)
     throw failed_run(
         fmt::format("there is no terminal for {}: {}", words.front(), reason_text(errno)));
-  // Back to the host's group, which the shell knows: targets have groups of their own.
+  // Join the process group of the parent, which is the host. The shell knows this group, but not
+  // the separate group that a target has.
   (void)::setpgid(0, ::getpgid(::getppid()));
   const pid_t others = ::getpgrp();
   const pid_t parent = ::getpid();
@@ -82,7 +87,8 @@ int run_in_foreground(const std::vector<std::string>& words) {
   if (child < 0)
     throw failed_run(fmt::format("cannot start {}: {}", words.front(), reason_text(errno)));
   if (child == 0) execute_on(terminal.get(), parent, words);
-  ::setpgid(child, child); // the child does the same, and either may be first
+  // The parent and the child both make this call, because either may run first.
+  ::setpgid(child, child);
   for (;;) {
     int status = 0;
     if (::waitpid(child, &status, WUNTRACED) < 0) {
@@ -92,7 +98,7 @@ int run_in_foreground(const std::vector<std::string>& words) {
     give_terminal(terminal.get(), others);
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
-    ::kill(-others, SIGSTOP); // this process, too: it goes on once the shell says so
+    ::kill(-others, SIGSTOP); // stops this process too, until the shell continues the group
     give_terminal(terminal.get(), child);
     ::kill(-child, SIGCONT);
   }

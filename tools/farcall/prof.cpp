@@ -1,3 +1,4 @@
+#include "bench.hpp"
 #include "commands.hpp"
 #include "run_plan.hpp"
 
@@ -15,9 +16,11 @@
 #include <farcall/transport/process.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -43,7 +46,7 @@ struct prof_options {
   bool per_thread = false;
   bool also_waiting = false;
   std::string stacks = "fp";
-  // As veprof has them.
+  // Options of SX-Aurora's veprof.
   bool veprof = false;
   std::optional<std::string> command;
   std::optional<std::string> executable;
@@ -65,7 +68,8 @@ std::string heading_of(const profile& p) {
                      std::chrono::duration<double>(p.duration).count(), valid_text(p.command));
 }
 
-/// Of the processes that run that program, wherever the path to it leads through.
+/// Keeps only the samples of processes that run a certain program. The paths of the programs are
+/// compared after symbolic links are resolved.
 void keep_only(profile& p, const std::string& program) {
   std::error_code gone;
   const std::filesystem::path wanted = std::filesystem::weakly_canonical(program, gone);
@@ -90,22 +94,24 @@ void print_profile(const profile& p, const prof_options& options) {
   }
   std::string text = '\n' + heading_of(p);
   if (options.veprof) {
-    text += veprof_table(parse_veprof(veprof_text(p, ""), "the profile"));
+    text += veprof_table(veprof_of(p, ""));
   } else {
     text += function_table(p, {.group = options.per_node     ? per::node
                                         : options.per_thread ? per::thread
                                                              : per::profile,
                                .also_waiting = options.also_waiting,
-                               .most_rows = options.verbose ? 0U : 40U,
+                               .max_rows = options.verbose ? 0U : 40U,
                                .width = terminal_width(STDERR_FILENO)});
   }
-  // Behind what the program has printed, and not among its results.
+  // Print the table after the program has ended, and to standard error, so that it is not mixed
+  // with the program's results.
   write_text(stderr, text, "standard error");
   for (const std::string& note : notes_on(p, options.stacks == "fp" && !options.veprof))
     fmt::print(stderr, "farcall prof: {}\n", note);
 }
 
-/// The words to run: those behind the options, or, as veprof has it, behind --command.
+/// Returns the command line of the program to sample. It consists of the words after the options.
+/// If veprof's option --command was given, its value is the first word.
 std::vector<std::string> command_of(const prof_options& options, std::vector<std::string> rest) {
   if (options.command) rest.insert(rest.begin(), *options.command);
   if (options.process && !rest.empty())
@@ -117,7 +123,8 @@ std::vector<std::string> command_of(const prof_options& options, std::vector<std
   return rest;
 }
 
-/// Before the program runs: it may take long.
+/// Warns the user if the profile will lack the program's work. The warning comes before the program
+/// runs, because the program may run long.
 void tell_of_unseen(const std::string& program) {
   struct stat file{};
   if (::stat(program.c_str(), &file) != 0) return;
@@ -125,9 +132,10 @@ void tell_of_unseen(const std::string& program) {
     fmt::print(stderr, "farcall prof: {}\n", why);
 }
 
-/// A shell tells it of programs that it has started itself.
+/// If a signal has ended the program, prints the signal, as a shell does for programs that it
+/// starts.
 void tell_of_signal(int status) {
-  constexpr int first = 128; // which shells add
+  constexpr int first = 128; // added by shells
   const char* const name = status > first ? ::sigabbrev_np(status - first) : nullptr;
   if (name == nullptr) return;
   fmt::print(stderr, "farcall prof: the program has ended with status {}, as one killed by SIG{}\n",
@@ -135,13 +143,17 @@ void tell_of_signal(int status) {
 }
 
 int run_prof(const prof_options& options, const std::vector<std::string>& rest) {
+  // Handle SIGXFSZ, so that writes beyond the limit of file sizes fail with EFBIG. SIG_IGN would
+  // have the same effect, but the sampled program would inherit SIG_IGN.
+  (void)std::signal(SIGXFSZ, [](int /*signal*/) {});
   if (options.display) {
     if (!rest.empty() || options.process)
       throw usage_problem("--display shows a file; leave out the program and --pid");
     print_veprof(stdout, *options.display);
     return 0;
   }
-  // Else what is opened here would be the program's output, or take what is meant for ours.
+  // If a standard descriptor is closed, open it. Otherwise a file that is opened later would get
+  // its number, and the program would use this file as its input or output.
   open_standard_descriptors();
   const std::vector<std::string> command = command_of(options, rest);
   if (options.duration && !options.process)
@@ -168,14 +180,21 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
   }
   if (options.executable) keep_only(result.seen, *options.executable);
   using roots = call_tree_options::roots;
-  // First the file: where nobody reads standard error any more, the table ends this process.
+  // Write the file first. Printing the table may end this process by SIGPIPE, if standard error has
+  // no reader any more. If the file cannot be written, the table is all that is left of a long run.
+  std::exception_ptr failed_write;
   if (file) {
-    write_profile(*file, result.seen,
-                  options.per_node     ? roots::processes
-                  : options.per_thread ? roots::threads
-                                       : roots::functions);
+    try {
+      write_profile(*file, result.seen,
+                    options.per_node     ? roots::processes
+                    : options.per_thread ? roots::threads
+                                         : roots::functions);
+    } catch (const failed_run&) {
+      failed_write = std::current_exception();
+    }
   }
   print_profile(result.seen, options);
+  if (failed_write) std::rethrow_exception(failed_write);
   if (!options.process) tell_of_signal(result.status);
   return result.status;
 }
@@ -187,16 +206,15 @@ command command_prof() {
   prof_options& o = *options;
   return {
       .name = "prof",
-      .text =
-          "Sample what a program and all processes that it starts do, without building anything "
-          "anew: farcall prof [-o FILE] -- ./app [its arguments ...], or farcall prof --pid PID",
+      .text = "Sample a program and all processes that it starts, without rebuilding: farcall prof "
+              "[-o FILE] -- ./app [its arguments ...], or farcall prof --pid PID",
       .footer =
-          "The table goes to standard error when the program has ended, and the exit status is the "
+          "The table goes to standard error after the program's end; the exit status is the "
           "program's. Threads are sampled while they run in user mode: sleep and the kernel's work "
-          "do not show. Targets on this machine are sampled with their host, those of "
-          "'farcall serve' on other machines by their servers. Stacks follow frame pointers: build "
+          "do not show. Targets on this machine are sampled with their host, targets of 'farcall "
+          "serve' on other machines by their servers. Stacks follow frame pointers: build "
           "with -fno-omit-frame-pointer, or "
-          "take --call-graph dwarf; else a sample shows few callers.",
+          "use --call-graph dwarf; otherwise samples show few callers.",
       .options = {{.name = "-s,--samplerate",
                    .value = &o.samples_per_second,
                    .text = "Samples for each second that a thread runs",
@@ -204,10 +222,9 @@ command command_prof() {
                    .shows_default = true},
                   {.name = "-o",
                    .value = &o.file,
-                   .text =
-                       "Also write a profile to this file; its ending says in which format: .svg "
-                       "(flame graph), .collapsed, .speedscope.json, .firefox.json, .pb.gz "
-                       "(pprof), .pb, .txt, veprof.out"},
+                   .text = "Also write a profile to this file; its ending selects the format: .svg "
+                           "(flame graph), .collapsed, .speedscope.json, .firefox.json, .pb.gz "
+                           "(pprof), .pb, .txt, veprof.out"},
                   {.name = "--pid",
                    .value = &o.process,
                    .text = "Sample this process, and its descendants, until it ends or a signal "
@@ -226,8 +243,8 @@ command command_prof() {
                    .excludes = "--per-node"},
                   {.name = "--call-graph",
                    .value = &o.stacks,
-                   .text = "Where callers come from: frame pointers, copies of the stack and "
-                           "debug information, or nowhere",
+                   .text = "How callers are found: by frame pointers, by copies of the stack and "
+                           "debug information, or not at all",
                    .choices = {"fp", "dwarf", "none"},
                    .shows_default = true},
                   {.name = "--also-waiting",
@@ -242,19 +259,20 @@ command command_prof() {
                   {.name = "--veprof",
                    .value = &o.veprof,
                    .text = "A table as veprof_display prints it, and the profile in veprof.out, or "
-                           "in what -o names"},
+                           "in the file of -o"},
                   {.name = "-c,--command",
                    .value = &o.command,
-                   .text = "The program, as veprof has it; its arguments follow"},
+                   .text = "The program (an option of veprof); its arguments follow"},
                   {.name = "--openmp",
                    .value = &o.openmp,
-                   .text = "As veprof has it: all threads are sampled anyway"},
+                   .text = "Accepted like by veprof: all threads are sampled anyway"},
                   {.name = "--display",
                    .value = &o.display,
-                   .text = "Show this veprof.out, ours or one of SX-Aurora's, as veprof_display "
-                           "does"}},
+                   .text = "Show a veprof.out, of farcall or of SX-Aurora, like veprof_display"}},
       .takes_rest = command::rest::after_options,
       .run = [options](const std::vector<std::string>& rest) { return run_prof(*options, rest); }};
 }
+
+std::vector<std::string> sampler_of_servers() { return {this_program(), "sampler"}; }
 
 } // namespace farcall::tool

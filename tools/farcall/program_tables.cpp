@@ -32,11 +32,13 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::chrono::seconds answer_time{5};
-/// Nothing is copied there.
+constexpr std::chrono::seconds reply_time{5};
+/// Heap size of a program that is started only for its table of callables. A small heap is enough,
+/// because no data is copied.
 constexpr std::size_t heap_of_asked = std::size_t{64} << 20;
 
-/// What runs programs of an instruction set elsewhere, and where their libraries are then.
+/// An emulator that runs programs of another instruction set, and the folder with the libraries for
+/// these programs.
 struct emulation {
   unsigned machine;
   std::string_view emulator;
@@ -47,7 +49,7 @@ constexpr std::array<emulation, 3> emulations{
      {EM_AARCH64, "qemu-aarch64", "/usr/aarch64-linux-gnu"},
      {EM_RISCV, "qemu-riscv64", "/usr/riscv64-linux-gnu"}}};
 
-/// The instruction set of a program file; nothing where it is none.
+/// Returns the instruction set of an ELF file. Returns nothing for other files.
 std::optional<unsigned> machine_of(const std::string& file) {
   std::ifstream stream{file, std::ios::binary};
   std::array<char, 20> head{};
@@ -64,7 +66,8 @@ std::string search_path() {
   return path == nullptr ? "/usr/bin:/bin" : path;
 }
 
-/// Has what is written to standard output go to standard error while it exists.
+/// During the lifetime of this object, everything that is written to standard output goes to
+/// standard error.
 class output_to_error {
  public:
   output_to_error() : kept_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) {
@@ -79,10 +82,10 @@ class output_to_error {
   unique_fd kept_;
 };
 
-job_options options_for(const std::string& program, std::chrono::milliseconds patience) {
+job_options options_for(const std::string& program, std::chrono::milliseconds timeout) {
   job_options o;
   o.process_manager = "none";
-  o.start_timeout = patience;
+  o.start_timeout = timeout;
   o.heap_bytes = heap_of_asked;
   if (program.starts_with("exec:")) {
     if (parse_targets(program).size() != 1)
@@ -116,7 +119,10 @@ std::vector<std::string> emulator_of(const std::string& file) {
           return {emulator};
         return {emulator, "-L", std::string(e.libraries)};
       } catch (const usage_problem&) {
-        continue; // the system may know how to start the program, or say why not
+        // Try the next name, because PATH has no emulator of this name. If no emulator is found,
+        // the program is started directly. Either the system can run it, or the system's error
+        // tells the user the reason.
+        continue;
       }
     }
   }
@@ -124,12 +130,12 @@ std::vector<std::string> emulator_of(const std::string& file) {
 }
 
 detail::program_table read_program_table(const std::string& program,
-                                         std::chrono::milliseconds patience) {
-  const job_options options = options_for(program, patience);
+                                         std::chrono::milliseconds timeout) {
+  const job_options options = options_for(program, timeout);
   const output_to_error while_it_runs;
   try {
     const job asking(options);
-    return detail::table_of(asking.targets().front().within(answer_time));
+    return detail::table_of(asking.targets().front().within(reply_time));
   } catch (const error& e) {
     throw failed_run(
         fmt::format("{}: cannot be asked for its functions, because {}", program, e.what()));

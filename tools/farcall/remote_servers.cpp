@@ -4,8 +4,10 @@
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/wipe.hpp>
 #include <farcall/transport/control_socket.hpp>
+#include <farcall/transport/process.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +20,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,52 +29,32 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::chrono::seconds ending_time{5};
-/// How often one looks for signals, which are blocked, while a server starts.
+/// Longest time for which a signal stays unnoticed while servers start. The signals are blocked, so
+/// they must be polled.
 constexpr std::chrono::milliseconds signal_interval{100};
 
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-/// A command that serves, with its standard input and output replaced; it starts with no signal
-/// blocked.
-pid_t spawn_server(std::vector<std::string> words, int input, int output) {
-  const std::vector<char*> arguments = pointers_to(words);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigaddset(&signals, SIGPIPE);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  // A group of its own: it is not to be ended by Control-C before the program that uses it.
-  posix_spawnattr_setflags(
-      &attributes,
-      static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
+/// Starts the command of a server, with pipes as its standard input and output. The command runs in
+/// a separate process group, because Control-C must not end the server before the program that uses
+/// it.
+pid_t spawn_server(const std::vector<std::string>& words, int input, int output) {
   pid_t pid = -1;
-  const int reason =
-      posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
+  const int reason = spawn(pid, words.front(), words,
+                           {.input = input,
+                            .prints_to = {.output = output},
+                            .searches_path = true,
+                            .ends_by_sigpipe = true});
   if (reason != 0)
     throw failed_run(fmt::format("cannot start {}: {}", words.front(), reason_text(reason)));
   return pid;
 }
 
-/// In the child: becomes the program, or tells `failure` why it cannot. Other threads may hold any
-/// lock of the C library, so nothing here takes one.
+/// Runs in the forked child: executes the program. If this fails, writes errno to the pipe
+/// `failure`. Calls no function that takes a lock of the C library, because another thread may have
+/// held the lock at the time of the fork.
 [[noreturn]] void become_program(const char* program, char* const* arguments, pid_t parent,
                                  int failure, const labelled_output* prints_to) {
-  // However we end, the program does not stay behind without its servers.
+  // If the parent ends, the program must end too, because the servers that it uses end with the
+  // parent.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   std::signal(SIGPIPE, SIG_DFL);
@@ -104,19 +85,19 @@ std::pair<unique_fd, unique_fd> make_pipe() {
   return {unique_fd{ends[0]}, unique_fd{ends[1]}};
 }
 
-/// A program that is killed when the thread that starts it ends.
-pid_t start_program(const std::string& program, std::vector<std::string> words,
+/// Starts a program. The kernel kills the program if the calling thread ends.
+pid_t start_program(const std::string& program, const std::vector<std::string>& words,
                     labelled_output* prints_to) {
-  const std::vector<char*> arguments = pointers_to(words);
-  auto [answer, failure] = make_pipe();
+  const std::vector<char*> arguments = argument_pointers(words);
+  auto [reply, failure] = make_pipe();
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) become_program(program.c_str(), arguments.data(), parent, failure.get(), prints_to);
   int reason = pid < 0 ? errno : 0;
   failure.reset();
-  if (prints_to != nullptr) prints_to->let_go();
-  // Ends without a word when the program has begun.
-  if (pid > 0 && read(answer.get(), &reason, sizeof reason) > 0) waitpid(pid, nullptr, 0);
+  if (prints_to != nullptr) prints_to->forget();
+  // If the program has been executed, exec has closed the pipe, so that read() returns no data.
+  if (pid > 0 && read(reply.get(), &reason, sizeof reason) > 0) waitpid(pid, nullptr, 0);
   if (reason != 0)
     throw failed_run(fmt::format("cannot start {}: {}", program, reason_text(reason)));
   return pid;
@@ -130,7 +111,9 @@ void forward(int from) {
     if (got <= 0) return;
     for (ssize_t at = 0; at < got;) {
       const ssize_t put = write(STDOUT_FILENO, piece + at, static_cast<std::size_t>(got - at));
-      if (put < 0 && errno != EINTR) break; // still read, or targets would wait for us
+      // If standard output fails, drop the rest of the piece but go on reading. Otherwise the pipe
+      // would become full and the targets, which print into it, would block.
+      if (put < 0 && errno != EINTR) break;
       if (put > 0) at += put;
     }
   }
@@ -167,7 +150,8 @@ remote_server::remote_server(const host_entry& host, const std::vector<std::stri
   }
   input_ = std::move(our_input);
   output_ = std::move(our_output);
-  // Whoever does not read it does not hold up the others.
+  // Writing must not block, because one server that does not read its input would delay the start
+  // of the others.
   fcntl(input_.get(), F_SETFL, O_NONBLOCK);
   send_input();
 }
@@ -176,7 +160,7 @@ remote_server::~remote_server() {
   let_end();
   wipe(std::span(unsent_));
   end_by(clock::now() + ending_time);
-  if (forwarder_.joinable()) forwarder_.join();
+  forwarder_.join();
 }
 
 void remote_server::end_by(time_point deadline) {
@@ -199,7 +183,8 @@ bool remote_server::has_ended_by(time_point deadline) {
   return true;
 }
 
-/// Whether somebody takes it shows in the answer.
+/// Writes as much of the remaining input to the server as the pipe takes. Errors are ignored,
+/// because a server that does not get its input does not become ready, which receive() reports.
 void remote_server::send_input() noexcept {
   while (!unsent_.empty()) {
     const ssize_t put = write(input_.get(), unsent_.data(), unsent_.size());
@@ -212,7 +197,7 @@ void remote_server::send_input() noexcept {
 
 void remote_server::give_up(const std::string& what) const {
   throw failed_run(
-      fmt::format("host {}: {} ({}); what it said stands above", host_.name, what, command_));
+      fmt::format("host {}: {} ({}); its output is above", host_.name, what, command_));
 }
 
 unsigned remote_server::port_in(const std::string& line) const {
@@ -226,15 +211,17 @@ unsigned remote_server::port_in(const std::string& line) const {
   return port;
 }
 
-bool remote_server::hear() {
-  // Who never stops talking is not to be heard for ever.
-  constexpr int most_bytes = 4096;
-  constexpr std::size_t longest_line = 4096;
+bool remote_server::receive() {
+  // Maximum number of bytes that one call reads. Without a limit, a server that prints without end
+  // would delay the other servers.
+  constexpr int max_bytes = 4096;
+  constexpr std::size_t max_line = 4096;
   send_input();
   pollfd waiting{output_.get(), POLLIN, 0};
-  for (int n = 0; port_ == 0 && n < most_bytes && poll(&waiting, 1, 0) > 0; ++n) {
+  for (int n = 0; port_ == 0 && n < max_bytes && poll(&waiting, 1, 0) > 0; ++n) {
     char c = 0;
-    // What follows the line is for the forwarder.
+    // Read byte by byte up to the line with the port. The forwarder's thread reads everything after
+    // this line.
     if (read(output_.get(), &c, 1) != 1) {
       const bool ended = has_ended_by(clock::now() + ending_time);
       const std::string where =
@@ -243,13 +230,15 @@ bool remote_server::hear() {
                           ended ? fate_text(status_) : "closed its output"));
     }
     if (c != '\n') {
-      if (line_.size() < longest_line) line_ += c;
+      if (line_.size() < max_line) line_ += c;
       continue;
     }
-    // What the login says there may come first.
+    // Lines without a port are skipped, because the host's login shell may print some before the
+    // server does.
     port_ = port_in(line_);
     line_.clear();
-    if (port_ != 0) forwarder_ = std::thread([from = output_.get()] { forward(from); });
+    if (port_ != 0)
+      forwarder_ = library_thread("farcall-tool", [from = output_.get()] { forward(from); });
   }
   return port_ != 0;
 }
@@ -268,7 +257,8 @@ remote_servers::remote_servers(std::span<const host_entry> hosts,
 remote_servers::~remote_servers() {
   for (const auto& server : all_)
     server->let_end();
-  // Those that do not hear it share the time for that.
+  // Wait for all servers with the same deadline. If several servers do not react, this takes no
+  // longer than for one.
   const time_point deadline = clock::now() + ending_time;
   for (const auto& server : all_)
     server->end_by(deadline);
@@ -279,7 +269,7 @@ std::string remote_servers::urls(time_point deadline) {
     std::vector<pollfd> waiting;
     const remote_server* late = nullptr;
     for (const auto& server : all_) {
-      if (server->hear()) continue;
+      if (server->receive()) continue;
       waiting.push_back({server->output(), POLLIN, 0});
       late = server.get();
     }
@@ -300,7 +290,8 @@ std::string remote_servers::urls(time_point deadline) {
 void block_signals() {
   const sigset_t set = our_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  // A server that has gone shows in its answer.
+  // Ignore SIGPIPE, which is raised by writing to a server that has ended. receive() reports the
+  // end of a server.
   std::signal(SIGPIPE, SIG_IGN);
 }
 
@@ -316,7 +307,8 @@ int run_to_end(const std::string& program, const std::vector<std::string>& words
     }
     siginfo_t got{};
     const int signal = sigwaitinfo(&set, &got);
-    // One of a terminal's went to the program, too.
+    // A SIGINT that comes from the terminal is not forwarded, because the program has received it
+    // too.
     const bool is_known = signal == SIGINT && got.si_code == SI_KERNEL;
     if (signal > 0 && signal != SIGCHLD && !is_known) kill(pid, signal);
   }

@@ -4,47 +4,52 @@
 #include "labelled_output.hpp"
 
 #include <farcall/base/clock.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <sys/types.h>
 
 namespace farcall::tool {
 
-/// `farcall serve` on another machine, by way of ssh. It ends with this object.
+/// A server (`farcall serve`) on another machine. The constructor starts the server by ssh, and the
+/// destructor ends it.
 class remote_server {
  public:
-  /// Starts the command, and does not wait for it. `input` is what it is to read first, the key and
-  /// what follows. Throws failed_run.
+  /// Starts the command, and does not wait until the server is ready. `input` is written to the
+  /// command's standard input; it has the key, and then the exported variables. Throws failed_run.
   remote_server(const host_entry& host, const std::vector<std::string>& command, std::string input);
   remote_server(const remote_server&) = delete;
   remote_server& operator=(const remote_server&) = delete;
-  /// Its standard input ends, and so does it; killed when it takes too long.
+  /// Ends the server by closing its standard input. If the server does not end within some seconds,
+  /// kills the ssh command.
   ~remote_server();
 
-  /// What it says; readable when hear() has something to do.
+  /// Returns the descriptor from which the command's output is read. If it is readable, receive()
+  /// must be called.
   [[nodiscard]] int output() const noexcept { return output_.get(); }
-  /// Goes on as far as it can without waiting; true once it serves. Throws failed_run that names
-  /// the host where it does not, and may wait some seconds for its end before.
-  [[nodiscard]] bool hear();
-  /// URL of its targets, once it serves.
+  /// Reads the output that is there, without waiting for more. Returns true if the server is ready.
+  /// If the server has failed, waits some seconds at most for its end, and throws failed_run that
+  /// names the host.
+  [[nodiscard]] bool receive();
+  /// Returns the URL of the server's targets. May be called if receive() has returned true.
   [[nodiscard]] std::string url() const;
-  /// Has it end, and does not wait.
+  /// Tells the server to end, and does not wait for it.
   void let_end() noexcept { input_.reset(); }
-  /// Waits for it until then, and kills it.
+  /// Waits until the command has ended. At the deadline, kills the command.
   void end_by(time_point deadline);
-  /// Throws failed_run that names the host.
+  /// Throws failed_run with a message that has the host's name and `what`.
   [[noreturn]] void give_up(const std::string& what) const;
 
  private:
   void send_input() noexcept;
-  /// The port of a line that says where it serves; 0: another line.
+  /// Returns the server's port if the line says at which address the server listens. Returns 0 for
+  /// other lines. Throws failed_run if the address has no valid port.
   [[nodiscard]] unsigned port_in(const std::string& line) const;
   [[nodiscard]] bool has_ended_by(time_point deadline);
 
@@ -53,34 +58,37 @@ class remote_server {
   pid_t pid_ = -1;
   int status_ = 0;
   unique_fd input_;
-  std::string unsent_; ///< of its input
+  std::string unsent_; ///< rest of its input
   unique_fd output_;
-  std::string line_; ///< as far as it has come
+  std::string line_; ///< incomplete line
   unsigned port_ = 0;
-  std::thread forwarder_; ///< of what targets print
+  library_thread forwarder_; ///< forwards the targets' output
 };
 
-/// Those of one run, which start, and end, at the same time.
+/// All servers that a `farcall run --hosts` uses. They are started together, and ended together.
 class remote_servers {
  public:
-  /// `commands` are those of `hosts`. Throws failed_run.
+  /// Starts a server for each host. `commands[i]` is the command for `hosts[i]`, and all servers
+  /// get the same `input`. Throws failed_run.
   remote_servers(std::span<const host_entry> hosts,
                  std::span<const std::vector<std::string>> commands, const std::string& input);
   remote_servers(const remote_servers&) = delete;
   remote_servers& operator=(const remote_servers&) = delete;
   ~remote_servers();
 
-  /// URLs of the targets of all, with commas between them, once all serve. Throws failed_run that
-  /// names the first host whose server fails, or one that does not serve by the deadline.
+  /// Waits until all servers are ready, and returns the URLs of their targets, separated by commas.
+  /// Throws failed_run, which names a host, if its server fails or is not ready at the deadline.
+  /// Also throws it if a signal asks this process to end.
   [[nodiscard]] std::string urls(time_point deadline);
 
  private:
   std::vector<std::unique_ptr<remote_server>> all_;
 };
 
-/// Runs a program as a child and returns its exit status as shells say it. Signals that ask us to
-/// end go to the child; block_signals() comes before anything that starts threads. `prints_to`:
-/// null, where we print.
+/// Runs a program as a child, and returns its exit status as in shells. Forwards SIGINT, SIGTERM
+/// and SIGHUP to the child, except a SIGINT from the terminal. block_signals() must have been
+/// called before any thread was started. If `prints_to` is null, the child has the output of this
+/// process.
 [[nodiscard]] int run_to_end(const std::string& program, const std::vector<std::string>& words,
                              labelled_output* prints_to);
 void block_signals();

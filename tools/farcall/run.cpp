@@ -6,9 +6,9 @@
 #include "remote_servers.hpp"
 #include "run_plan.hpp"
 
-#include <tools/common/io_library.hpp>
 #include <tools/common/json.hpp>
 #include <tools/common/key_in_memory.hpp>
+#include <tools/common/mount_program.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
@@ -46,8 +46,8 @@ constexpr setting ssh_setting{.name = "ssh",
                               .source = setting_source::environment,
                               .text = "With --hosts: how a command is run on a host"};
 
-/// Most memory that a node shares in valgrind, in bytes, unless the user has said it: it looks
-/// through all of it for leaks.
+/// Heap size of a node in valgrind, in bytes, if the user has set none. It is small, because
+/// valgrind searches all of the heap for leaks.
 constexpr const char* little_heap = "268435456";
 
 struct run_options {
@@ -55,6 +55,7 @@ struct run_options {
   std::optional<std::string> targets;
   std::optional<std::string> hosts;
   std::optional<std::string> host_files;
+  std::optional<std::string> host_files_by;
   std::optional<std::string> trace;
   bool spmd = false;
   bool label = false;
@@ -73,12 +74,15 @@ void set_variable(const std::string& name, const std::string& value) {
     throw failed_run(fmt::format("cannot set {}: {}", name, reason_text(errno)));
 }
 
-/// True if a launcher has started this command several times, and each would start what -n or
-/// --hosts names; the launcher's own processes make one job without these. Says so first.
+/// Refuses -n and --hosts if a launcher has started several processes of this command. Each process
+/// would start all targets of the option, whereas without the option the processes form one job.
+/// Returns true if the options are refused. One of the processes, or each, has then printed the
+/// reason.
 bool is_refused_under_launcher(const run_options& options) {
   if (!options.processes && !options.hosts) return false;
   const std::string which = detail::process_manager_of({});
-  if (which == "none") return false; // each is to start its own
+  // With the process manager "none", each process starts a separate job.
+  if (which == "none") return false;
   const std::string option =
       options.hosts ? std::string("--hosts") : fmt::format("-n {}", *options.processes);
   const bool is_refused = refuse_launched_together(which, [&](const launched_processes& others) {
@@ -97,21 +101,38 @@ void set_variable(const setting& which, const std::string& value) {
   set_variable(settings::variable_of(which), value);
 }
 
-/// Targets of this machine use its files anyway, unless they are told not to, or a command line may
-/// have put them into a sandbox.
+/// True if targets on this machine may use the host's files through farcall. This is so if file
+/// forwarding is switched on. By default it is also so if the targets have a command line
+/// ("exec:"), which may put them into a sandbox.
 bool may_forward_here(const std::string& targets) {
   const std::string wanted = settings_source().text(settings::row("io-forward")).value_or("auto");
   return wanted == "auto" ? targets.find("exec:") != std::string::npos : wanted != "never";
 }
 
-/// What the program sees of --host-files.
+/// True if targets on this machine use all of the host's files through farcall.
+bool forwards_all_here() {
+  return settings_source().text(settings::row("io-forward")).value_or("auto") == "always";
+}
+
+/// Passes the option --host-files to the program, by variables of the environment.
 void hand_on_host_files(const run_options& options, const std::string& targets) {
   if (!options.host_files) return;
   set_variable(settings::row("host-files"), *options.host_files);
-  if (may_forward_here(targets)) preload_io_library();
+  if (!may_forward_here(targets)) return;
+  const bool may_mount = options.host_files_by || forwards_all_here();
+  const std::string program = prepare_host_files(may_mount ? options.host_files_by : "preload");
+  if (program.empty()) return;
+  const std::string wrap = settings::variable_of(settings::row("wrap"));
+  if (std::getenv(wrap.c_str()) != nullptr) {
+    throw usage_problem(fmt::format("{} and --host-files-by={} both start the targets; leave out "
+                                    "one of them, or use --host-files-by=preload",
+                                    wrap, options.host_files_by.value_or("auto")));
+  }
+  set_variable(wrap, "'" + program + "'");
 }
 
-/// Runs the program as a child, and labels what it and its targets print. After block_signals().
+/// Runs the program as a child and labels the lines that its nodes print. block_signals() must have
+/// been called before any thread was started.
 int run_labelled(const std::string& program, const std::vector<std::string>& words) {
   labelled_output prints_to;
   set_variable(settings::row("label"), "yes");
@@ -119,23 +140,26 @@ int run_labelled(const std::string& program, const std::vector<std::string>& wor
   return run_to_end(program, words, &prints_to);
 }
 
-/// What is there for a debugger.
+/// Returns the properties of the environment on which a debugger depends: the path of this command,
+/// the variable PATH, and whether there is a terminal.
 debug_place place_of_debuggers() {
   const char* const path = std::getenv("PATH");
   return {own_program(), path == nullptr ? "/usr/bin:/bin" : path,
           ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0};
 }
 
-/// Puts the debugger's words before the program's.
+/// Puts the command line of a debugger before the command line of the host's program.
 void wrap_host(run_plan& plan, const std::vector<std::string>& wrapper, const std::string& path) {
   if (wrapper.empty()) return;
-  // The wrapper would look it up by itself, and find it elsewhere.
+  // Give the debugger the path that was found here. By the name alone, the debugger might find
+  // another program.
   plan.words.front() = plan.program;
   plan.words.insert(plan.words.begin(), wrapper.begin(), wrapper.end());
   plan.program = find_program(wrapper.front(), path);
 }
 
-/// What the host, and the targets that it starts, see of a debugger.
+/// Returns the environment variables that the host and its targets need for the debuggers of a
+/// plan.
 std::vector<std::pair<std::string, std::string>> variables_of(const debug_plan& debug) {
   std::vector<std::pair<std::string, std::string>> all;
   if (!debug.targets.empty())
@@ -147,8 +171,8 @@ std::vector<std::pair<std::string, std::string>> variables_of(const debug_plan& 
   return all;
 }
 
-/// What people type is for the debugger of a target: the host, in the background of the terminal,
-/// would be stopped when it reads.
+/// Replaces standard input by /dev/null, because the terminal belongs to the debugger of a target.
+/// The host is in the terminal's background, so it would be stopped if it read from the terminal.
 void leave_terminal() {
   const unique_fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0)
@@ -161,7 +185,7 @@ int start(const run_options& options, const run_plan& plan, const debug_plan& de
   for (const auto& [name, value] : variables_of(debug))
     set_variable(name, value);
   if (debug.takes_terminal) leave_terminal();
-  if (!plan.targets.empty()) set_variable(settings::row("targets"), plan.targets);
+  if (plan.passes_targets_on) set_variable(settings::row("targets"), plan.targets);
   if (options.spmd) set_variable(settings::row("spmd"), "yes");
   if (options.label) {
     block_signals();
@@ -184,23 +208,26 @@ std::string ssh_command(const run_options& options) {
   return settings_source().text(ssh_setting).value_or(settings::default_of(ssh_setting));
 }
 
-/// Empty where it has been removed.
+/// Returns the working folder of this command. Returns an empty text if the folder has been
+/// removed.
 std::string folder_of_this_command() {
   std::error_code none;
   return std::filesystem::current_path(none).string();
 }
 
-/// What is to be started where, for each host.
+/// For each host, returns the command line that starts the host's server.
 std::vector<std::vector<std::string>> serve_commands(const run_options& options,
                                                      const std::vector<host_entry>& hosts,
                                                      const run_plan& plan) {
-  // Here and there the same program: machines that work together share their files.
+  // The program is expected at the same path on all machines, because machines that work together
+  // usually share their files.
   served_program served;
   served.program = std::filesystem::absolute(plan.program).lexically_normal();
   served.arguments = {plan.words.begin() + 1, plan.words.end()};
   served.needs_folder = !options.folder.empty();
   served.folder = served.needs_folder ? options.folder : folder_of_this_command();
   served.uses_host_files = options.host_files.has_value();
+  served.host_files_by = options.host_files_by.value_or("");
   served.takes_exports = options.exports.has_value();
   std::vector<std::vector<std::string>> commands;
   commands.reserve(hosts.size());
@@ -223,7 +250,7 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   const run_plan plan = make_run_plan({}, {}, command);
   std::vector<host_entry> hosts = read_hosts(*options.hosts);
   set_ports(hosts, static_cast<std::uint16_t>(options.port));
-  // Before anything is started, since it may be refused.
+  // Parse the exported variables before the servers are started, because the list may be invalid.
   std::string exports;
   if (options.exports) exports = encode_exports(parse_exports(*options.exports));
   const auto commands = serve_commands(options, hosts, plan);
@@ -252,7 +279,8 @@ std::vector<target_url> targets_of(const run_plan& plan) {
                                                             : parse_targets(plan.targets);
 }
 
-/// "--gdb 2 ./app": the node would be taken for the program.
+/// Throws usage_problem for a command line such as "--gdb 2 ./app". The user means node 2, but the
+/// option takes its node only in the form --gdb=2, so "2" would be the program.
 void refuse_node_as_program(const debug_request& debug, const std::vector<std::string>& command) {
   if (command.empty() || command.front().empty() ||
       command.front().find_first_not_of("0123456789") != std::string::npos) {
@@ -261,10 +289,9 @@ void refuse_node_as_program(const debug_request& debug, const std::vector<std::s
   for (const auto& [option, is_alone] :
        {std::pair("--gdb", debug.gdb == "0"), std::pair("--valgrind", debug.valgrind == "all")}) {
     if (is_alone) {
-      throw usage_problem(fmt::format("{} {}: the node stands behind =, as {}={}; a program of "
-                                      "that name is meant by ./{}",
-                                      option, command.front(), option, command.front(),
-                                      command.front()));
+      throw usage_problem(fmt::format(
+          "{} {}: write the node after =, as {}={}; write ./{} for a program of that name", option,
+          command.front(), option, command.front(), command.front()));
     }
   }
 }
@@ -273,9 +300,12 @@ int run_app(run_options options, const std::vector<std::string>& command) {
   refuse_node_as_program(options.debug, command);
   if (options.host_files) {
     if (options.spmd) throw usage_problem("--host-files is for plain jobs; leave out --spmd");
-    // From the folder of this command, and with its words for what is wrong.
+    // Parse the folder names of --host-files here. Relative names then count from this command's
+    // folder, and an error names the option.
     const auto prefixes = files::parse_prefixes(*options.host_files, "--host-files");
     options.host_files = files::text_of(prefixes);
+  } else if (options.host_files_by) {
+    throw usage_problem("--host-files-by is for --host-files; give both, or none");
   }
   if (settings_source().text(settings::row("label")) == "yes") options.label = true;
   if (!options.json && is_refused_under_launcher(options)) return 2;
@@ -288,14 +318,14 @@ int run_app(run_options options, const std::vector<std::string>& command) {
     const debug_place where = place_of_debuggers();
     debug = plan_debugging(options.debug, targets_of(plan), where);
     if (options.label && !options.debug.gdb.empty() && where.has_terminal) {
-      throw usage_problem("--gdb talks to the terminal, where --label has lines wait for their "
-                          "end; leave out one of them");
+      throw usage_problem("--gdb uses the terminal, and --label delays each line until its end; "
+                          "leave out one of them");
     }
     wrap_host(plan, debug.host, where.path);
   }
   if (!options.json) return start(options, plan, debug);
   json environment{{variable_of_targets(), plan.targets}};
-  if (plan.targets.empty()) environment.erase(variable_of_targets());
+  if (!plan.passes_targets_on) environment.erase(variable_of_targets());
   if (options.spmd) environment[settings::variable_of(settings::row("spmd"))] = "yes";
   if (options.label) environment[settings::variable_of(settings::row("label"))] = "yes";
   if (options.host_files)
@@ -321,13 +351,13 @@ command command_run() {
               "./app [its arguments ...]",
       .footer = fmt::format(
           "Sets {} and executes the program in place of this command. Without -n and --targets, "
-          "what the variable says already counts, else it is one shm target. Options come before "
+          "the variable's present value counts, or else one shm target. Options come before "
           "the program. With --hosts it runs the program as a "
           "child; the program must have the same path on all machines, and farcall be on the PATH "
           "there. Each run has a key of its own, which goes through ssh. With --spmd, all nodes "
-          "run the program's main() as equals, and the exit status is that of the first that "
-          "fails; a program that makes a plain farcall::job is refused then. One that makes a job "
-          "of equals (farcall::spmd) works without --spmd, too.",
+          "run the program's main() as equals, and the exit status is taken from the first node "
+          "that fails; a program that makes a plain farcall::job is refused then. A program that "
+          "makes a job of equals (farcall::spmd) works without --spmd, too.",
           variable_of_targets()),
       .options =
           {{.name = "-n",
@@ -356,8 +386,8 @@ command command_run() {
                             settings::variable_of(ssh_setting), settings::default_of(ssh_setting))},
            {.name = "--folder",
             .value = &o.folder,
-            .text = "With --hosts: working folder of the targets there, which must exist (default: "
-                    "the one of this command where that exists, else the one that ssh begins in)"},
+            .text = "With --hosts: working folder of the targets, which must exist there (default: "
+                    "this command's folder if it exists there, else ssh's initial folder)"},
            {.name = "--port",
             .value = &o.port,
             .text = "With --hosts: port of the servers on hosts without port=N (default: any that "
@@ -366,35 +396,37 @@ command command_run() {
            {.name = "--export",
             .value = &o.exports,
             .text = "With --hosts: variables for the environment of the targets there: "
-                    "NAME[,NAME=VALUE...]; a name alone has its value of here. They go through ssh "
-                    "with the key, and not on a command line"},
+                    "NAME[,NAME=VALUE...]; a name alone takes its value from here. They are sent "
+                    "through ssh with the key, and not on a command line"},
            {.name = "--host-files",
             .value = &o.host_files,
             .text = std::string(settings::row("host-files").text) +
                     "; with --hosts, the servers allow it"},
+           {.name = "--host-files-by",
+            .value = &o.host_files_by,
+            .text = std::string(settings::row("host-files-by").text),
+            .choices = {"auto", "mount", "preload"}},
            {.name = "--trace", .value = &o.trace, .text = std::string(settings::row("trace").text)},
            {.name = "--gdb",
             .value = &o.debug.gdb,
             .text = "Start a node in gdb: --gdb for the host, --gdb=2 for node 2. On a terminal, "
-                    "gdb has that; else it runs the node and prints where it was when it faulted. "
-                    "No timeout of the job counts then",
+                    "gdb uses it; else gdb runs the node and prints its stacks if it faults. "
+                    "Disables the job's timeouts",
             .otherwise = "0"},
            {.name = "--valgrind",
             .value = &o.debug.valgrind,
-            .text = "Start all nodes in valgrind, or one: --valgrind=2. No timeout of the job "
-                    "counts then",
+            .text =
+                "Start all nodes in valgrind, or one: --valgrind=2. Disables the job's timeouts",
             .otherwise = "all"},
            {.name = "--wrap",
             .value = &o.debug.wrap,
-            .text = "Command that all nodes are started by ('nice -n 5'), or one ('2:strace -f'); "
-                    "several with ; between them"},
+            .text = "Command that starts all nodes ('nice -n 5'), or one node ('2:strace -f'); "
+                    "separate several with ;"},
            {.name = "--start-timeout-ms",
             .value = &o.start_timeout_ms,
             .text = "With --hosts: how long the servers may take to start (default 30000)",
             .range = {{1, 3'600'000}}},
-           {.name = "--json",
-            .value = &o.json,
-            .text = "Print what would be started, and start nothing"}},
+           {.name = "--json", .value = &o.json, .text = "Print the commands, and start nothing"}},
       .takes_rest = command::rest::after_options,
       .run = [options](const std::vector<std::string>& rest) { return run_app(*options, rest); }};
 }

@@ -29,11 +29,12 @@ bool is_executable_file(const std::string& file) {
   return fs::is_regular_file(file, error) && ::access(file.c_str(), X_OK) == 0;
 }
 
-/// The kernel starts ELF files and scripts with a first line; what a shell would interpret by
-/// itself it refuses.
+/// True for ELF files, and for scripts that begin with "#!". The kernel refuses other scripts,
+/// which only a shell can run.
 bool kernel_can_start(const std::string& file) {
   std::ifstream stream{file, std::ios::binary};
-  if (!stream) return true; // executable but not readable is allowed, and then nothing can be said
+  // A file may be executable but not readable. The beginning of such a file cannot be checked.
+  if (!stream) return true;
   char head[4] = {};
   stream.read(head, sizeof head);
   return std::memcmp(head, "\177ELF", 4) == 0 || std::memcmp(head, "#!", 2) == 0;
@@ -76,12 +77,11 @@ std::string find_program(const std::string& name, const std::string& path) {
   }
   if (fs::exists(name)) {
     throw usage_problem(
-        fmt::format("{}: not on the PATH; the file here is meant by ./{}", name, name));
+        fmt::format("{}: not on the PATH; write ./{} for the file here", name, name));
   }
   if (name.starts_with('-')) {
     throw usage_problem(fmt::format(
-        "{}: no such option (--help lists them); the first word behind the options is the "
-        "program",
+        "{}: no such option (--help lists them); the first word after the options is the program",
         name));
   }
   throw usage_problem(fmt::format("{}: no such program here or on the PATH", name));
@@ -101,9 +101,9 @@ run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::
                                       "processes are needed for one target",
                                       *processes));
     }
-    if (*processes > most_targets + 1) {
+    if (*processes > max_targets + 1) {
       throw usage_problem(fmt::format("-n {}: a job has at most {} processes, the host included",
-                                      *processes, most_targets + 1));
+                                      *processes, max_targets + 1));
     }
     plan.targets = *processes == 1   ? std::string(no_targets)
                    : *processes == 2 ? "shm"
@@ -115,11 +115,13 @@ run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::
     const setting& s = settings::row("targets");
     if (const auto set = settings_source().text(s)) {
       plan.targets = *set;
-    } else if (!is_launched(detail::process_manager_of({}))) {
-      plan.targets = settings::default_of(s);
+    } else {
+      plan.passes_targets_on = false;
+      if (!is_launched(detail::process_manager_of({}))) plan.targets = settings::default_of(s);
     }
   }
-  // Throws setting_error for what the program would refuse too.
+  // Parse the targets here. If they are invalid, this throws the setting_error that the program
+  // would throw too.
   if (!plan.targets.empty() && (!are_equals || plan.targets != no_targets))
     (void)parse_targets(plan.targets);
   const char* path = std::getenv("PATH");

@@ -7,26 +7,30 @@
 
 namespace farcall::tool {
 
-/// What `farcall run` is about to do: which program, with which words, and the value of
-/// FARCALL_TARGETS.
+/// Actions of `farcall run`, as its options request: the program to execute, its command line, and
+/// the targets of its job.
 struct run_plan {
-  std::string program;            ///< the file that will be executed
-  std::vector<std::string> words; ///< what it sees as argv
-  std::string targets;            ///< may be empty: then the variable stays unset
+  std::string program;            ///< path to execute
+  std::vector<std::string> words; ///< the program's argv
+  std::string targets;            ///< targets of the job; empty if a launcher forms the job
+  /// True if the variable FARCALL_TARGETS has to be set for the program. The default is not passed
+  /// on, because the program may be a launcher, whose processes form the job.
+  bool passes_targets_on = true;
 };
 
-/// Checks everything that can be checked before the program starts: that options name the targets
-/// in at most one way, and a file that is there and may be executed. Without such an option the
-/// variable FARCALL_TARGETS counts, else its default; under a launcher, whose processes make the
-/// job, there are no targets then. A job of equals may have one node. Throws usage_problem or
-/// farcall::setting_error, saying what to do.
+/// Makes the plan of a run, and checks everything that can be checked before the program starts. At
+/// most one option may name the targets. Without such an option, the variable FARCALL_TARGETS names
+/// them. If that variable is unset, too, its default is used, unless a launcher has started the
+/// processes, because these form the job. Only a job of equals may have a single node. The program
+/// must be an executable file. Throws usage_problem or farcall::setting_error, with a remedy.
 [[nodiscard]] run_plan make_run_plan(std::optional<std::size_t> processes,
                                      std::optional<std::string> targets,
                                      const std::vector<std::string>& command,
                                      bool are_equals = false);
 
-/// The file that a shell would execute for `name`: itself when it has a slash, else the first one
-/// on `path`. Throws usage_problem when there is none.
+/// Returns the path of the program that a shell would execute for `name`. A name with a slash is
+/// the path itself. Another name is searched in the folders of `path`. Throws usage_problem if no
+/// such program is found.
 [[nodiscard]] std::string find_program(const std::string& name, const std::string& path);
 
 } // namespace farcall::tool

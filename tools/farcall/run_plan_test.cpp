@@ -59,7 +59,7 @@ TEST_F(run_plan_test, a_job_of_equals_may_have_one_node) {
   EXPECT_THROW((void)make_run_plan({}, "none", {app}), setting_error);
 }
 
-TEST_F(run_plan_test, more_processes_than_a_job_can_have_are_refused_in_the_users_terms) {
+TEST_F(run_plan_test, too_many_processes_are_refused) {
   const std::string app = file("app", "#!/bin/sh\n", 0755);
   EXPECT_EQ(make_run_plan(4001, {}, {app}).targets, "shm:4000");
   EXPECT_EQ(message_of([&] { (void)make_run_plan(4002, {}, {app}); }),
@@ -70,12 +70,19 @@ TEST_F(run_plan_test, urls_are_passed_on_and_exclude_the_number) {
   const std::string app = file("app", "#!/bin/sh\n", 0755);
   EXPECT_EQ(make_run_plan({}, "shm?workers=4", {app, "x"}).targets, "shm?workers=4");
   EXPECT_EQ(make_run_plan({}, {}, {app}).targets, "shm");
+  EXPECT_TRUE(make_run_plan({}, "shm", {app}).passes_targets_on);
   EXPECT_THROW((void)make_run_plan(2, "shm", {app}), usage_problem);
   EXPECT_THROW((void)make_run_plan({}, "", {app}), usage_problem);
   EXPECT_THROW((void)make_run_plan({}, "carrier-pigeon", {app}), setting_error);
 }
 
-/// A variable of this process, for the time of a test.
+/// A launcher's processes form the job, so `farcall run mpirun -n 2 ./app` adds no target.
+TEST_F(run_plan_test, the_default_is_not_passed_on_to_a_launcher) {
+  const std::string launcher = file("mpirun", "#!/bin/sh\n", 0755);
+  EXPECT_FALSE(make_run_plan({}, {}, {launcher, "-n", "2", "./app"}).passes_targets_on);
+}
+
+/// Sets an environment variable for the duration of a test.
 class variable_of_test {
  public:
   variable_of_test(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -87,7 +94,7 @@ class variable_of_test {
   const char* name_;
 };
 
-TEST_F(run_plan_test, the_variable_counts_where_the_command_line_does_not_name_targets) {
+TEST_F(run_plan_test, the_variable_counts_without_options_for_targets) {
   const std::string app = file("app", "#!/bin/sh\n", 0755);
   const variable_of_test set("FARCALL_TARGETS", "tcp://node1:7070,shm");
   EXPECT_EQ(make_run_plan({}, {}, {app}).targets, "tcp://node1:7070,shm");
@@ -95,7 +102,7 @@ TEST_F(run_plan_test, the_variable_counts_where_the_command_line_does_not_name_t
   EXPECT_EQ(make_run_plan({}, "shm:5", {app}).targets, "shm:5");
 }
 
-TEST_F(run_plan_test, a_variable_that_is_wrong_is_refused_and_an_empty_one_is_none) {
+TEST_F(run_plan_test, a_wrong_variable_is_refused) {
   const std::string app = file("app", "#!/bin/sh\n", 0755);
   {
     const variable_of_test set("FARCALL_TARGETS", "carrier-pigeon");
@@ -112,7 +119,7 @@ TEST_F(run_plan_test, the_words_of_the_program_stay_as_they_are) {
   EXPECT_EQ(plan.words, (std::vector<std::string>{app, "-n", "7", "--json", "a b"}));
 }
 
-TEST_F(run_plan_test, a_program_that_cannot_start_is_named_with_the_reason) {
+TEST_F(run_plan_test, a_program_that_cannot_start_is_named) {
   EXPECT_NE(message_of([] { (void)make_run_plan(2, {}, {}); }).find("no program given"),
             std::string::npos);
   EXPECT_NE(message_of([&] { (void)find_program("--np", folder_); }).find("no such option"),
@@ -128,7 +135,7 @@ TEST_F(run_plan_test, a_program_that_cannot_start_is_named_with_the_reason) {
             std::string::npos);
 }
 
-TEST_F(run_plan_test, a_name_without_slash_is_looked_up_on_the_path) {
+TEST_F(run_plan_test, names_without_slash_are_looked_up_on_path) {
   const std::string app = file("farcall_test_app", "#!/bin/sh\n", 0755);
   EXPECT_EQ(find_program("farcall_test_app", "/does/not/exist:" + folder_), app);
   EXPECT_THROW((void)find_program("farcall_test_app", "/does/not/exist"), usage_problem);

@@ -8,8 +8,8 @@
 #include "service_manager.hpp"
 
 #include <tools/common/http_server.hpp>
-#include <tools/common/io_library.hpp>
 #include <tools/common/key_in_memory.hpp>
+#include <tools/common/mount_program.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
@@ -18,8 +18,8 @@
 #include <farcall/base/text.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/other_variables.hpp>
+#include <farcall/server/server.hpp>
 #include <farcall/transport/tcp/secret.hpp>
-#include <farcall/transport/tcp/server.hpp>
 #include <farcall/transport/tcp/unix_socket.hpp>
 
 #include <algorithm>
@@ -52,17 +52,17 @@ struct serve_options {
   std::string log_format = "text";
   bool dumps_core = false;
   server_options server;
-  unsigned longest_heartbeat_timeout_ms =
-      static_cast<unsigned>(server.longest_heartbeat_timeout.count());
+  unsigned max_heartbeat_timeout_ms = static_cast<unsigned>(server.max_heartbeat_timeout.count());
   unsigned handshake_timeout_ms = static_cast<unsigned>(server.handshake_timeout.count());
   bool key_from_stdin = false;
   bool exports_from_stdin = false;
   std::string folder;
   std::string folder_if_there;
   bool host_files = false;
+  std::optional<std::string> host_files_by;
 };
 
-/// One line from a descriptor, and not a byte more.
+/// Reads one line from a descriptor, byte by byte, so that the data after the line stays unread.
 std::string read_line(int from) {
   constexpr std::size_t longest = 4096;
   std::string line;
@@ -75,7 +75,8 @@ std::string read_line(int from) {
   return line;
 }
 
-/// Standard input, which others that are started here get none of.
+/// Returns standard input as a separate descriptor, and puts /dev/null in its place. So the
+/// processes that this process starts do not read from the original input.
 unique_fd take_stdin() {
   unique_fd input{fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)};
   const unique_fd nothing{open("/dev/null", O_RDONLY | O_CLOEXEC)};
@@ -84,11 +85,13 @@ unique_fd take_stdin() {
   return input;
 }
 
-/// Where this user has files of his own that go when he does.
+/// Returns the folder for the user's runtime files (XDG_RUNTIME_DIR), which the system removes when
+/// the user logs out. Returns /tmp if the user has no such folder.
 std::string own_folder() {
   const std::string folder = farcall::environment("XDG_RUNTIME_DIR").value_or("");
   struct stat found{};
-  // A shell of another user may have left us his.
+  // Check that this user owns the folder. After su, the variable may be left from the shell of
+  // another user.
   const bool is_own = folder.starts_with('/') && stat(folder.c_str(), &found) == 0 &&
                       S_ISDIR(found.st_mode) && found.st_uid == geteuid();
   return is_own ? folder : "/tmp";
@@ -98,7 +101,7 @@ constexpr std::string_view socket_prefix = "farcall-";
 constexpr std::string_view socket_suffix = ".socket";
 constexpr std::size_t socket_random_bytes = 8;
 
-/// As new_socket_path() makes it.
+/// True if new_socket_path() may have made this file name.
 bool is_socket_name(std::string_view name) {
   if (!name.starts_with(socket_prefix) || !name.ends_with(socket_suffix)) return false;
   if (name.size() != socket_prefix.size() + 2 * socket_random_bytes + socket_suffix.size())
@@ -108,7 +111,8 @@ bool is_socket_name(std::string_view name) {
   return name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Servers that were killed have left theirs, which no other would replace.
+/// Removes the sockets that killed servers have left in a folder. Otherwise they would remain,
+/// because each server makes a new path and replaces no socket.
 void remove_left_sockets(const std::string& folder) {
   std::error_code ignored;
   std::filesystem::directory_iterator at(folder, ignored);
@@ -118,7 +122,8 @@ void remove_left_sockets(const std::string& folder) {
   }
 }
 
-/// A path that nobody can guess, and take, before.
+/// Returns a path for a new socket. The path is random, so no other user can guess it and make a
+/// socket there first.
 tcp::address new_socket_path() {
   std::array<std::byte, socket_random_bytes> random{};
   if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
@@ -135,7 +140,9 @@ tcp::address new_socket_path() {
   return {folder + name};
 }
 
-/// Where to listen: at sockets that were passed, or where it was said.
+/// Determines the addresses at which the server listens: the passed sockets, or the addresses of
+/// --listen. Without both, the server listens at 127.0.0.1 if its options name a key, a certificate
+/// or --plain, and otherwise at a new Unix socket.
 void choose_listeners(serve_options& options, std::vector<unique_fd> passed) {
   if (!options.listen.empty() && !passed.empty()) {
     throw usage_problem(fmt::format(
@@ -159,7 +166,9 @@ void choose_listeners(serve_options& options, std::vector<unique_fd> passed) {
     options.server.listeners.push_back(fd.release());
 }
 
-/// Serves until it is to end. `input` ends it at once.
+/// Serves until a signal arrives or `input` ends. At the end of `input`, the server ends at once.
+/// If --status was given, also serves the status pages. Reports the server's state to the service
+/// manager.
 void serve_and_report(server& listening, const serve_options& options, service_manager& manager,
                       int input) {
   const auto ask = [&](std::chrono::milliseconds longest) { return listening.status(longest); };
@@ -169,7 +178,8 @@ void serve_and_report(server& listening, const serve_options& options, service_m
     try {
       pages.emplace(at, server_pages([ask] { return ask(std::chrono::seconds(1)); }));
     } catch (const error& e) {
-      // Hosts have an address, too.
+      // Name the option --status in the error, because the user could otherwise take the address
+      // for one of --listen.
       throw failed_run(fmt::format("--status: {}", e.what()));
     }
   }
@@ -189,7 +199,8 @@ void serve_and_report(server& listening, const serve_options& options, service_m
   manager.tell("STOPPING=1");
 }
 
-/// The working folder of targets is that of the server.
+/// Changes to the folder in which the targets shall run, because the targets inherit the server's
+/// working folder.
 void enter_folder(const serve_options& options) {
   const bool must_exist = !options.folder.empty();
   const std::string& folder = must_exist ? options.folder : options.folder_if_there;
@@ -198,8 +209,8 @@ void enter_folder(const serve_options& options) {
                                reason_text(errno)));
 }
 
-/// Hosts have their key from a variable, and people expect that of servers. Those who have said by
-/// an option what they want need no warning.
+/// Warns the user about variables such as FARCALL_KEY, which hosts read but servers do not. There
+/// is no warning if an option says how the server admits hosts.
 void warn_of_unread(const serve_options& options) {
   settings::warn_of_unknown(other_variables());
   if (options.key_from_stdin || options.server.plain || !options.server.access.is_empty()) return;
@@ -214,6 +225,15 @@ void warn_of_unread(const serve_options& options) {
   }
 }
 
+/// Makes farcall-mount start the targets, unless `program` is empty.
+void mount_for_targets(serve_options& options, const std::string& program) {
+  if (program.empty()) return;
+  std::vector<std::string>& words = options.server.arguments;
+  words.front() = options.server.program;
+  words.insert(words.begin(), program);
+  options.server.program = program;
+}
+
 int serve_app(serve_options options, const std::vector<std::string>& command) {
   if (command.empty())
     throw usage_problem("no program given; for example: farcall serve ./app its arguments");
@@ -225,14 +245,16 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   service_manager manager;
   const run_plan plan = make_run_plan({}, "shm", command);
   choose_listeners(options, std::move(passed));
-  // Whatever the working folder is.
+  // Make the program's path absolute now, because the working folder may change later.
   options.server.program =
       served_for_benchmarks(std::filesystem::absolute(plan.program).lexically_normal());
   options.server.arguments = plan.words;
-  options.server.sampler = {this_program(), "sampler"};
-  options.server.longest_heartbeat_timeout =
-      std::chrono::milliseconds(options.longest_heartbeat_timeout_ms);
+  options.server.sampler = sampler_of_servers();
+  options.server.max_heartbeat_timeout =
+      std::chrono::milliseconds(options.max_heartbeat_timeout_ms);
   options.server.handshake_timeout = std::chrono::milliseconds(options.handshake_timeout_ms);
+  if (options.host_files_by && !options.host_files)
+    throw usage_problem("--host-files-by is for --host-files; give both, or none");
   if (!options.key_from_stdin &&
       (options.exports_from_stdin || !options.folder.empty() || !options.folder_if_there.empty())) {
     throw usage_problem("--exports-from-stdin, --folder and --folder-if-there are for "
@@ -253,9 +275,11 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
     enter_folder(options);
     input = take_stdin();
   }
-  // Behind what is exported, and before the server notes the environment of its targets.
-  if (options.host_files) preload_io_library();
-  // No core dump has the key, then; those that are started here are as ever.
+  // Change the environment after the exported variables are set, and before the server copies it
+  // for its targets.
+  if (options.host_files) mount_for_targets(options, prepare_host_files(options.host_files_by));
+  // A process that is not dumpable writes no core dump, so the key gets into none. Programs that
+  // this process starts are dumpable again.
   if (!options.dumps_core) prctl(PR_SET_DUMPABLE, 0);
   server listening(options.server);
   key.reset();
@@ -263,16 +287,16 @@ int serve_app(serve_options options, const std::vector<std::string>& command) {
   return 0;
 }
 
-/// The program may have options of the same names, so this is no mistake for sure.
+/// Warns the user about options of `farcall serve` that follow the program's name, because the
+/// program gets them. They are accepted, because the program may have options with the same names.
 void warn_of_misplaced(const std::vector<option>& options, const std::vector<std::string>& rest) {
   for (std::size_t i = 1; i < rest.size(); ++i) {
     const std::string name = rest[i].substr(0, rest[i].find('='));
     if (std::none_of(options.begin(), options.end(),
                      [&](const option& o) { return o.name == name; }))
       continue;
-    log::warning(name +
-                 " stands behind the program, which gets it; options of 'farcall serve' come "
-                 "before the program");
+    log::warning(name + " comes after the program, which gets it; options of 'farcall serve' come "
+                        "before the program");
   }
 }
 
@@ -305,19 +329,19 @@ command command_serve() {
                     "everybody who can reach it, as 127.0.0.1:9465"},
            {.name = "--log-format",
             .value = &o.log_format,
-            .text = "Of the lines on standard error: text, or JSON, one document each",
+            .text = "Format of lines on standard error: text, or a JSON document per line",
             .choices = {"text", "json"},
             .shows_default = true},
            {.name = "--core-dumps",
             .value = &o.dumps_core,
-            .text = "The server may be dumped and looked into by its user, keys included"},
+            .text = "The server's user may dump and debug it, which exposes the keys"},
            {.name = "--key",
             .value = &a.key,
-            .text = "File with the key of those who may come ('farcall keygen' makes one)"},
+            .text = "File with the key that admits hosts ('farcall keygen' makes one)"},
            {.name = "--clients",
             .value = &a.clients,
-            .text = "File with a line for each client that may come, 'NAME KEY' as 'farcall "
-                    "keygen --name' makes it, and what its targets may take: targets=N, "
+            .text = "File with a line for each client that is admitted, 'NAME KEY' as made by "
+                    "'farcall keygen --name', and limits of its targets: targets=N, "
                     "memory=2G, cpus=0-3, lanes=N"},
            {.name = "--key-from-stdin",
             .value = &o.key_from_stdin,
@@ -331,7 +355,7 @@ command command_serve() {
             .text = "With --key-from-stdin: working folder of targets"},
            {.name = "--folder-if-there",
             .value = &o.folder_if_there,
-            .text = "The same, where it exists",
+            .text = "Like --folder, if the folder exists",
             .excludes = "--folder"},
            {.name = "--certificate",
             .value = &a.certificate,
@@ -348,8 +372,12 @@ command command_serve() {
            {.name = "--host-files",
             .value = &o.host_files,
             .text = "Targets use files of their hosts where these name folders for them "
-                    "(host_files): preloads libfarcall-io.so. Without it such hosts are "
-                    "refused"},
+                    "(host_files): mounts them, or preloads libfarcall-io.so. Without it such "
+                    "hosts are refused"},
+           {.name = "--host-files-by",
+            .value = &o.host_files_by,
+            .text = std::string(settings::row("host-files-by").text),
+            .choices = {"auto", "mount", "preload"}},
            {.name = "--keep-output",
             .value = &o.server.keeps_output,
             .text = std::string(settings::row("keep-output").text)},
@@ -360,17 +388,17 @@ command command_serve() {
             .value = &o.server.trusts_network,
             .text = std::string(settings::row("i-trust-this-network").text)},
            {.name = "--most-targets",
-            .value = &o.server.most_targets,
+            .value = &o.server.max_targets,
             .text = "Targets at a time (default 1000)",
             .range = {{1, 100'000}}},
            {.name = "--longest-heartbeat-timeout-ms",
-            .value = &o.longest_heartbeat_timeout_ms,
-            .text = "Hosts that ask for a longer heartbeat timeout are refused: so long targets "
-                    "live whose host has vanished (default: a day)",
+            .value = &o.max_heartbeat_timeout_ms,
+            .text = "Hosts that ask for a longer heartbeat timeout are refused: targets live that "
+                    "long if their host has vanished (default: a day)",
             .range = {{10, 86'400'000}}},
            {.name = "--handshake-timeout-ms",
             .value = &o.handshake_timeout_ms,
-            .text = "How long a connection may take to say what it wants (default 5000)",
+            .text = "Time in which a connection must complete its handshake (default 5000)",
             .range = {{10, 3'600'000}}}},
       .takes_rest = command::rest::after_options,
       .run = [options](const std::vector<std::string>& rest) {

@@ -21,7 +21,8 @@ namespace farcall::tool {
 
 namespace {
 
-// Relaxed: no memory goes with it.
+// Accesses are relaxed, because each value is used on its own, and no other data is published with
+// it.
 std::atomic<log_format> log_format_of_process{log_format::text};
 std::atomic<std::uint64_t> lost_lines{0};
 
@@ -42,15 +43,15 @@ std::string json_log_line(const server_event& event, std::chrono::system_clock::
   return line.dump();
 }
 
-/// One write, unless that would wait: whoever reads the log and has stopped does not stop the
-/// server.
+/// Writes a line to standard error if this does not block. Otherwise drops the line and returns
+/// false, because a process that reads the log and has stopped must not stop the server too.
 bool try_write(const server_event& event) {
   pollfd log{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&log, 1, 0) == 0) return false;
   const std::string line = log_line(log_format_of_process.load(std::memory_order_relaxed), event,
                                     std::chrono::system_clock::now()) +
                            "\n";
-  // A log line that cannot be written has no better place to go.
+  // The result is ignored, because an error of the log could only be reported in the log.
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
   return true;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <farcall/base/log.hpp>
-#include <farcall/transport/tcp/server_events.hpp>
+#include <farcall/server/server_events.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -11,17 +11,20 @@ namespace farcall::tool {
 
 enum class log_format : std::uint8_t { text, json };
 
-/// A line of a server's log, without its end: when, in UTC, what, and where it is JSON the facts.
-/// An event without a name is a line of the process's log.
+/// Returns the text of a log line, without the newline. It has the time in UTC and the event. In
+/// JSON it also has the facts of the event. An event without a name is a message that farcall has
+/// logged in this process.
 [[nodiscard]] std::string log_line(log_format format, const server_event& event,
                                    std::chrono::system_clock::time_point at);
 
-/// Has the log of this process written in that form, to standard error, from now on. Returns what
-/// writes a server's events there, those of level `least` and above. Lines are lost, and counted,
-/// while whoever reads them does not. Once in a process, before other threads log.
+/// From now on, writes the log of this process to standard error in this format. Returns a sink
+/// that does the same for events of a server, from level `least` on. If standard error blocks,
+/// lines are dropped, and their number is logged later. Must be called only once, before other
+/// threads log.
 [[nodiscard]] server_event_sink write_log(log_format format, log::level least);
 
-/// The level that FARCALL_LOG names; `otherwise` where it is not set.
+/// Returns the log level that the variable FARCALL_LOG names. Returns `otherwise` if the variable
+/// is not set.
 [[nodiscard]] log::level chosen_log_level(log::level otherwise);
 
 } // namespace farcall::tool

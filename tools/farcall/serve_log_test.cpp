@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// 2026-01-02 03:04:05.006 UTC.
+// Time 2026-01-02 03:04:05.006 UTC.
 constexpr std::chrono::system_clock::time_point moment{std::chrono::milliseconds(1767323045006)};
 
 TEST(serve_log, lines_of_text_begin_with_the_time_in_utc) {
@@ -39,7 +39,7 @@ TEST(serve_log, other_lines_of_the_process_are_events_too) {
               HasSubstr(R"("event":"log","text":"no memory"})"));
 }
 
-/// What a server's events are, in order.
+/// Collects a server's events in order.
 class server_events_test : public testing::Test {
  protected:
   [[nodiscard]] std::vector<std::string> names() const {
@@ -53,7 +53,7 @@ class server_events_test : public testing::Test {
   server_events events_{[this](const server_event& e) { seen_.push_back(e); }};
 };
 
-TEST_F(server_events_test, a_host_comes_with_its_first_target_and_leaves_with_its_last) {
+TEST_F(server_events_test, a_host_is_present_while_it_has_targets) {
   const server_client one{{std::byte{1}}, "192.0.2.1:4000", "ada"};
   const server_client two{{std::byte{2}}, "192.0.2.1:4001", ""};
   events_.target_started(one, 1, 10, false);
@@ -75,7 +75,7 @@ TEST_F(server_events_test, a_host_comes_with_its_first_target_and_leaves_with_it
                 std::string(30, '0') + R"(","node":1,"pid":10})");
 }
 
-TEST_F(server_events_test, what_peers_send_can_break_no_line_and_no_terminal) {
+TEST_F(server_events_test, texts_from_peers_are_escaped) {
   const std::string forged = "x\n2026-01-02T03:04:05.006Z farcall[1] info: \x1B[2Jall is well\x9B";
   events_.refused("192.0.2.1:1", tcp::refusal_cause::authentication, forged);
   events_.host_lost({{}, "192.0.2.1:1", forged}, forged);
@@ -93,9 +93,9 @@ TEST_F(server_events_test, a_flood_of_refusals_is_counted_and_not_written) {
   for (int i = 0; i < 1000; ++i)
     events_.refused("192.0.2.1:1", tcp::refusal_cause::protocol, "junk");
   EXPECT_EQ(events_.refusals().at(static_cast<std::size_t>(tcp::refusal_cause::protocol)), 1000U);
-  // Ten in each second that this took, which may be more than one.
+  // Ten lines in each second; the test may take more than one.
   EXPECT_LT(seen_.size(), 500U);
-  EXPECT_GE(seen_.size(), log::limited_log::most_lines);
+  EXPECT_GE(seen_.size(), log::limited_log::max_lines);
   EXPECT_EQ(log_line(log_format::json, seen_[0], moment),
             R"({"time":"2026-01-02T03:04:05.006Z","level":"warning","event":"connection_refused",)"
             R"("text":"connection from 192.0.2.1:1 refused: junk","address":"192.0.2.1:1",)"

@@ -1,4 +1,4 @@
-"""Servers and hosts for the tests of what an operator has of `farcall serve`."""
+"""Servers and hosts for the tests of `farcall serve`."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ def expect(is_so, what):
 
 
 def until(is_so, what):
-    """Waits until it is so, and returns that."""
+    """Waits until `is_so` returns a true value, and returns that."""
     end = time.monotonic() + LIMIT_S
     while time.monotonic() < end:
         found = is_so()
@@ -41,7 +41,7 @@ def children_of(pid):
 
 
 class Server:
-    """A process of `farcall serve`, whose lines are read as they come."""
+    """A process of `farcall serve` whose lines are read as they arrive."""
 
     def __init__(self, words, **how):
         how.setdefault("env", {k: v for k, v in os.environ.items() if k != "FARCALL_LOG"})
@@ -61,7 +61,7 @@ class Server:
         self.status = None
         if "--status" in words:
             line = self.process.stdout.readline()
-            while line.startswith("farcall: serving at "):  # at more addresses
+            while line.startswith("farcall: serving at "):  # further addresses
                 line = self.process.stdout.readline()
             self.status = re.search(r"(http://\S+)/readyz", line)[1]
 
@@ -70,14 +70,14 @@ class Server:
             self.log.append(line.rstrip("\n"))
 
     def end(self):
-        """Its exit status; it is killed where it runs."""
+        """Returns the exit status; kills the process if it still runs."""
         self.process.kill()
         self.process.wait(LIMIT_S)
         self.reader.join(LIMIT_S)
         self.process.stdout.close()
         self.process.stderr.close()
         path = self.url.removeprefix("unix://")
-        if path != self.url and os.path.exists(path):  # of one that was killed
+        if path != self.url and os.path.exists(path):  # left by a killed server
             os.unlink(path)
         return self.process.returncode
 
@@ -101,7 +101,7 @@ class Server:
 
 @contextlib.contextmanager
 def job(program, url, **variables):
-    """A host that keeps two targets at work meanwhile."""
+    """A host that keeps two targets at work for the duration of the block."""
     variables = {**os.environ, "FARCALL_TARGETS": f"{url}?count=2", **variables}
     with subprocess.Popen([program], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=variables) as host:
@@ -114,15 +114,15 @@ def job(program, url, **variables):
 
 
 def passing(sockets, pid="$$", count=None):
-    """Words and arguments of a process that has these sockets from 3 on, as a service manager has
-    them."""
+    """Returns command prefix and arguments of a process that gets these sockets as descriptors from 3
+    on, like from a service manager."""
     placed = "".join(f"{3 + n}<&{10 + n} {10 + n}<&- " for n in range(len(sockets)))
     count = len(sockets) if count is None else count
     script = (f"exec {placed}; export LISTEN_PID={pid} LISTEN_FDS={count} LISTEN_FDNAMES=a:b; "
               "exec \"$@\"")
 
     def place():
-        # Out of each other's way first.
+        # Move the descriptors up first, so that they do not overwrite each other.
         high = [os.dup2(s.fileno(), 200 + n, inheritable=False) for n, s in enumerate(sockets)]
         for n, fd in enumerate(high):
             os.dup2(fd, 10 + n)

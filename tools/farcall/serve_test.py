@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an operator has of `farcall serve`: logs, pages, signals, service managers, core dumps.
+"""Tests of operating `farcall serve`: logs, pages, signals, service managers, core dumps.
 
 Run as: serve_test.py <farcall> <program of a job that ends with its standard input> <part>, where
 <part> is one of PARTS.
@@ -27,7 +27,7 @@ def serving(*options, before=(), **how):
 
 
 def refused_job(url):
-    """What a host says that gets no targets."""
+    """Returns the message of a host that gets no targets."""
     with job(PROGRAM, url) as host:
         host.wait(LIMIT_S)
     expect(host.returncode != 0, f"no job can be had: {host.words}")
@@ -59,7 +59,7 @@ def log():
         connected = events(server, "host_connected")
         expect(len(connected) == 1 and connected[0]["job"] == started[0]["job"], "one host came")
         expect(re.fullmatch(r"127\.0\.0\.1:\d+", connected[0]["address"]), "from where")
-        # What others send is not written as it is.
+        # Bytes from peers are escaped in the log.
         port = int(server.url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as intruder:
             intruder.sendall(b"\x1b[2J\n{\"event\":\"forged\"}" + b" " * 40)
@@ -92,7 +92,7 @@ def log():
 
 
 def unread_log():
-    """A log that nobody reads holds nobody up; what is missing is told."""
+    """A blocked reader of the log does not block the server; lost lines are counted."""
     reading, writing = os.pipe()
     with open(reading, encoding="utf-8", errors="replace") as log_file:
         os.set_blocking(writing, False)
@@ -111,7 +111,7 @@ def unread_log():
             log_file.reconfigure(newline=None)
             line = log_file.readline()
             while line.startswith("x"):
-                # The server ends once there is room.
+                # The server ends once the pipe has space.
                 if server.returncode is None and server.poll() is None:
                     server.send_signal(signal.SIGTERM)
                 line = log_file.readline()
@@ -126,7 +126,7 @@ def metric(server, name):
 
 
 def status():
-    # With core dumps, for this test to look at its descriptors.
+    # --core-dumps lets this test read the server's descriptors.
     with serving("--status", "127.0.0.1:0", "--core-dumps") as server:
         for path in ("/livez", "/readyz"):
             expect(server.page(path)[0] == 200, path)
@@ -149,7 +149,7 @@ def status():
             words = refused_job(server.url)
             expect("draining" in words, f"other hosts are told: {words}")
             refused = 'farcall_server_refused_connections_total{cause="draining"}'
-            # Its two targets are asked for together; the host may leave before the second is refused.
+            # The job requests two targets at once, and may leave before the second is refused.
             expect(metric(server, refused) in (1, 2), "and counted")
             expect(host.poll() is None, "the job goes on")
         expect(host.returncode == 0, f"and ends well: {host.words}")
@@ -214,7 +214,7 @@ def signals():
 
 
 def end_of_input():
-    """A server that has its key from there ends with it, at once, and does not say who came."""
+    """With the key from standard input, the server ends at once with it, and names no peers."""
     reading, writing = os.pipe()
     with tempfile.TemporaryDirectory() as folder, open(writing, "wb", 0) as entrance:
         key = f"{folder}/key"
@@ -256,36 +256,36 @@ def notified(name):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(name)
         manager.settimeout(LIMIT_S)
-        heard = []
+        received = []
 
-        def hears(state):
-            while state not in heard:
-                heard.append(manager.recv(4096).decode())
+        def await_state(state):
+            while state not in received:
+                received.append(manager.recv(4096).decode())
             return True
 
         variables = {"NOTIFY_SOCKET": name.replace("\0", "@"), "WATCHDOG_USEC": "400000"}
         with serving(env={**os.environ, **variables}) as server:
-            hears("READY=1")
-            expect("STOPPING=1" not in heard, heard)
-            hears("STATUS=0 targets of 0 hosts")
-            hears("WATCHDOG=1")
+            await_state("READY=1")
+            expect("STOPPING=1" not in received, received)
+            await_state("STATUS=0 targets of 0 hosts")
+            await_state("WATCHDOG=1")
             with job(PROGRAM, server.url) as host:
                 target = has_two_targets(server)[0]
-                hears("STATUS=2 targets of 1 host")
+                await_state("STATUS=2 targets of 1 host")
                 with open(f"/proc/{target}/environ", "rb") as file:
                     given = file.read()
                 expect(b"NOTIFY_SOCKET" not in given and b"WATCHDOG" not in given,
                        "not for targets")
                 server.process.send_signal(signal.SIGTERM)
-                hears("STOPPING=1")
-                hears("STATUS=draining, 2 targets of 1 host")
-                heard.clear()
-                hears("WATCHDOG=1")
+                await_state("STOPPING=1")
+                await_state("STATUS=draining, 2 targets of 1 host")
+                received.clear()
+                await_state("WATCHDOG=1")
             expect(host.returncode == 0 and server.wait() == 0, "both end well")
-            # One that is stopped gives no sign.
+            # A stopped server sends no WATCHDOG=1.
         with serving(env={**os.environ, **variables}) as server:
-            heard.clear()
-            hears("WATCHDOG=1")
+            received.clear()
+            await_state("WATCHDOG=1")
             server.process.send_signal(signal.SIGSTOP)
             manager.settimeout(1)
             with contextlib.suppress(TimeoutError):
@@ -331,7 +331,7 @@ def activation():
                 expect(host.returncode == 0, host.words)
                 until(lambda: not children_of(server.process.pid), "the targets have ended")
         expect(os.path.exists(f"{folder}/socket"), "what the manager has made is the manager's")
-        # Of another process.
+        # Sockets for another process.
         before, how = passing([first], pid="1")
         with serving(before=before, **how) as server:
             expect(server.url != f"tcp://127.0.0.1:{first.getsockname()[1]}", "not its sockets")
@@ -346,10 +346,10 @@ def activation():
         nameless.bind(f"\0farcall-test-{os.getpid()}")
         nameless.listen()
         datagrams = made(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        deaf = made(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+        not_listening = made(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
         file = made(open("/dev/null", "rb"))
         for wrong, words in ((nameless, "neither a TCP socket"), (datagrams, "neither a TCP socket"),
-                             (deaf, "does not listen"), (file, "is no socket")):
+                             (not_listening, "does not listen"), (file, "is no socket")):
             said = refused_sockets([first, wrong])
             expect("descriptor 4" in said and words in said, said)
         said = refused_sockets([first], count=700)
@@ -365,14 +365,14 @@ def limit_of(pid):
 
 
 def without_handlers():
-    """The variables of a process that sanitizers leave alone when a fault ends it."""
+    """Returns an environment in which sanitizers do not handle faults."""
     changed = {name: os.environ.get(name, "") + ":disable_coredump=0:handle_segv=0"
                for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
     return {**{k: v for k, v in os.environ.items() if k != "FARCALL_LOG"}, **changed}
 
 
 def dumps_core(process):
-    """Whether it leaves a core dump when a fault ends it."""
+    """Returns true if a fault of the process leaves a core dump."""
     process.send_signal(signal.SIGSEGV)
     return os.WCOREDUMP(os.waitpid(process.pid, 0)[1])
 
@@ -401,7 +401,7 @@ def core_dumps():
 
 
 def left_sockets():
-    """What a server that was killed has left goes with the next one, and nothing else does."""
+    """The next server removes a killed server's socket, and no other files."""
     with tempfile.TemporaryDirectory() as folder:
         how = {"env": {**os.environ, "XDG_RUNTIME_DIR": folder}}
 
@@ -439,7 +439,7 @@ def left_sockets():
 
 
 def warnings(*options, **variables):
-    """What a server warns of that has these variables, until it ends."""
+    """Returns the warnings of a server with these variables."""
     own = {k: v for k, v in os.environ.items() if not k.startswith("FARCALL_")}
     with serving(*options, env={**own, **variables}) as server:
         server.process.send_signal(signal.SIGTERM)
@@ -448,7 +448,7 @@ def warnings(*options, **variables):
 
 
 def variables():
-    """What hosts read and servers do not is no silent mistake."""
+    """A server warns of variables that only hosts read."""
     for name, option in (("FARCALL_KEY", "--key FILE"), ("FARCALL_CERTIFICATE", "--certificate FILE"),
                          ("FARCALL_CERTIFICATE_KEY", "--certificate-key FILE"),
                          ("FARCALL_AUTHORITY", "--authority FILE")):

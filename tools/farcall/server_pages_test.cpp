@@ -23,7 +23,7 @@ server_status busy() {
   return s;
 }
 
-TEST(server_pages, metrics_are_those_of_the_status) {
+TEST(server_pages, metrics_match_the_status) {
   const std::string text = server_metrics(busy());
   for (const char* line :
        {"\nfarcall_server_targets 2\n", "\nfarcall_server_hosts 1\n",
@@ -36,7 +36,7 @@ TEST(server_pages, metrics_are_those_of_the_status) {
     EXPECT_THAT(text, HasSubstr(line));
 }
 
-TEST(server_pages, readiness_ends_when_the_server_drains_and_liveness_does_not) {
+TEST(server_pages, readiness_ends_when_the_server_drains) {
   server_status status = busy();
   const auto pages = server_pages([&] { return std::optional(status); });
   EXPECT_EQ(pages.at("/readyz")().status, 200);
@@ -47,7 +47,7 @@ TEST(server_pages, readiness_ends_when_the_server_drains_and_liveness_does_not) 
   EXPECT_EQ(server_summary(status), "draining, 2 targets of 1 host");
 }
 
-TEST(server_pages, a_server_that_does_not_reply_is_neither_alive_nor_ready) {
+TEST(server_pages, an_unresponsive_server_is_neither_alive_nor_ready) {
   for (const auto& [path, page] : server_pages([] { return std::optional<server_status>(); }))
     EXPECT_EQ(page().status, 503) << path;
 }

@@ -3,9 +3,9 @@
 #include "server_pages.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
-#include <farcall/base/signals.hpp>
 #include <farcall/base/text.hpp>
 #include <farcall/base/unique_fd.hpp>
 
@@ -31,7 +31,8 @@ namespace {
 
 constexpr std::chrono::seconds report_interval{1};
 
-/// The name of the socket as the kernel takes it: of one without a file it begins with a zero byte.
+/// Returns the name of the service manager's socket, as the kernel expects it in sockaddr_un. If
+/// the name in NOTIFY_SOCKET begins with "@" (an abstract socket), a zero byte replaces the "@".
 std::string socket_from_environment() {
   const std::optional<std::string> value = farcall::environment("NOTIFY_SOCKET");
   unsetenv("NOTIFY_SOCKET");
@@ -40,7 +41,7 @@ std::string socket_from_environment() {
   const bool is_abstract = name.starts_with('@');
   if ((!is_abstract && !name.starts_with('/')) || name.size() >= sizeof(sockaddr_un::sun_path)) {
     log::warning(fmt::format("NOTIFY_SOCKET is {}, which is neither a path nor @NAME, or too long; "
-                             "the service manager is told nothing",
+                             "the service manager gets no reports",
                              quoted_text(name)));
     return {};
   }
@@ -61,7 +62,7 @@ std::optional<std::chrono::microseconds> watchdog_from_environment() {
     constexpr std::uint64_t day = 86'400'000'000;
     return std::chrono::microseconds(parse_number(*time, "WATCHDOG_USEC", 1, day));
   } catch (const setting_error& e) {
-    log::warning(fmt::format("{}; no signs of life are given", e.what()));
+    log::warning(fmt::format("{}; no watchdog reports are sent", e.what()));
     return std::nullopt;
   }
 }
@@ -76,7 +77,8 @@ void service_manager::tell(std::string_view state) {
   sockaddr_un where{};
   where.sun_family = AF_UNIX;
   std::memcpy(where.sun_path, socket_.data(), socket_.size());
-  // Of one with a file the zero byte behind it counts, too.
+  // In the kernel's length of a socket name, the zero byte after a path counts, but nothing follows
+  // an abstract name.
   const std::size_t size =
       offsetof(sockaddr_un, sun_path) + socket_.size() + (socket_.front() == '\0' ? 0 : 1);
   const unique_fd from(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -86,20 +88,17 @@ void service_manager::tell(std::string_view state) {
   const int reason = errno;
   const std::lock_guard guard(mutex_);
   if (is_told || std::exchange(is_warned_, true)) return;
-  log::warning(
-      fmt::format("the service manager at NOTIFY_SOCKET cannot be told: {}", reason_text(reason)));
+  log::warning(fmt::format("cannot report to the service manager at NOTIFY_SOCKET: {}",
+                           reason_text(reason)));
 }
 
 service_reports::service_reports(service_manager& manager, status_of_server ask)
     : manager_(&manager), ask_(std::move(ask)) {
-  if (!manager.wants_to_hear()) return;
+  if (!manager.wants_to_receive()) return;
   std::chrono::microseconds interval = report_interval;
-  // Twice in the time: one may come late.
+  // Send two heartbeats in each period of the watchdog, because one of them may be late.
   if (manager.watchdog()) interval = std::min(interval, *manager.watchdog() / 2);
-  thread_ = std::thread([this, interval] {
-    leave_signals_to_other_threads();
-    run(interval);
-  });
+  thread_ = library_thread("farcall-tool", [this, interval] { run(interval); });
 }
 
 service_reports::~service_reports() {
@@ -108,11 +107,11 @@ service_reports::~service_reports() {
     ends_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 void service_reports::report(std::chrono::microseconds interval) {
-  // One that does not reply gives no sign of life.
+  // Only a server that replies is alive. Without a reply, no heartbeat (WATCHDOG=1) is sent.
   const auto status = ask_(std::chrono::ceil<std::chrono::milliseconds>(interval));
   if (status && manager_->watchdog()) manager_->tell("WATCHDOG=1");
   const std::string now = status ? server_summary(*status) : "the server does not reply";

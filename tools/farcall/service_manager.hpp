@@ -1,6 +1,7 @@
 #pragma once
 
-#include <farcall/transport/tcp/server.hpp>
+#include <farcall/base/library_thread.hpp>
+#include <farcall/server/server.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -9,45 +10,48 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 namespace farcall::tool {
 
-/// The service manager that has started this process, such as systemd, as far as it wants to hear
-/// of it (sd_notify(3)). Any thread.
+/// The service manager, such as systemd, that has started this process and wants to be told its
+/// state (sd_notify(3)). There may be none. Thread-safe.
 class service_manager {
  public:
-  /// Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and removes them, for those that this
-  /// process starts. Values that make no sense are warned of. Not while other threads use the
-  /// environment.
+  /// Reads the variables NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and removes them from the
+  /// environment. So no other thread may use the environment during the call. Warns about invalid
+  /// values.
   service_manager();
   service_manager(const service_manager&) = delete;
   service_manager& operator=(const service_manager&) = delete;
 
-  [[nodiscard]] bool wants_to_hear() const noexcept { return !socket_.empty(); }
-  /// How long it waits for a sign of life; nothing: it wants none.
+  [[nodiscard]] bool wants_to_receive() const noexcept { return !socket_.empty(); }
+  /// Returns the time within which the service manager expects a heartbeat. Returns nothing if it
+  /// expects none.
   [[nodiscard]] std::optional<std::chrono::microseconds> watchdog() const noexcept {
     return watchdog_;
   }
 
-  /// Lines as "READY=1". Does not block; where it cannot be told, that is warned of, once.
+  /// Sends a state such as "READY=1" to the service manager, if there is one. Does not block. If
+  /// sending fails, warns the user once.
   void tell(std::string_view state);
 
  private:
-  std::string socket_; ///< as in sockaddr_un; empty: nobody wants to hear
+  /// Name of the service manager's socket, as in sockaddr_un. It is empty if there is no service
+  /// manager.
+  std::string socket_;
   std::optional<std::chrono::microseconds> watchdog_;
   std::mutex mutex_;
   bool is_warned_ = false;
 };
 
-/// Tells the service manager what the server does, as it changes, and that it is alive where that
-/// is waited for. A thread of its own, where somebody wants to hear.
+/// Tells the service manager the state of a server whenever it changes, and that the server is
+/// alive. If there is a service manager, the object has a thread for this purpose.
 class service_reports {
  public:
   using status_of_server =
       std::function<std::optional<server_status>(std::chrono::milliseconds longest)>;
 
-  /// `ask` is called until the end of the object; `manager` outlives it.
+  /// The object calls `ask` until its destructor returns. `manager` must outlive the object.
   service_reports(service_manager& manager, status_of_server ask);
   service_reports(const service_reports&) = delete;
   service_reports& operator=(const service_reports&) = delete;
@@ -59,11 +63,11 @@ class service_reports {
 
   service_manager* manager_;
   status_of_server ask_;
-  std::string told_; ///< as status; its thread only
+  std::string told_; ///< last state that the service manager was told; used only by thread_
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ends_ = false;
-  std::thread thread_;
+  library_thread thread_;
 };
 
 } // namespace farcall::tool

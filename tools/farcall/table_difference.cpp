@@ -15,7 +15,7 @@ namespace {
 
 using rows_of_table = std::vector<std::pair<std::string, std::string>>;
 
-/// Of which two are compared: this one's row finds none in the other.
+/// One of the two programs that are compared, with the rows of its table and its name.
 struct side {
   const rows_of_table& rows;
   const std::string& name;
@@ -27,7 +27,8 @@ bool is_twice(const rows_of_table& rows, const std::pair<std::string, std::strin
   return std::count(rows.begin() + function_registry::first_index, rows.end(), row) > 1;
 }
 
-/// The first row of which that is true; 0: none.
+/// Returns the index of the first row for which `is` returns true. Returns 0 if there is none; row
+/// 0 is no callable.
 template <class Is>
 std::uint32_t find_row(const rows_of_table& rows, const Is& is) {
   for (std::uint32_t i = function_registry::first_index; i < rows.size(); ++i) {
@@ -42,7 +43,8 @@ std::string without(std::string text, std::string_view part) {
   return text;
 }
 
-/// A layout without the bits of long doubles' mantissas.
+/// Returns a layout without the sizes of mantissas, which follow the letter "m" of long doubles. So
+/// two layouts that differ in these sizes alone become equal.
 std::string without_mantissas(std::string_view layout) {
   std::string out;
   for (std::size_t i = 0; i < layout.size(); ++i) {
@@ -56,7 +58,7 @@ std::string without_mantissas(std::string_view layout) {
   return out;
 }
 
-/// "8:8 in ./a, 4:4 in ./b".
+/// Returns "8:8 in ./a, 4:4 in ./b".
 std::string both(const std::string& first, const side& here, const std::string& second,
                  const side& there) {
   const auto text = [](const std::string& part) { return part.empty() ? "nothing" : part; };
@@ -83,7 +85,8 @@ std::string why_compilers_differ(const callable_description& first, const side& 
          "; make it a function or a named object";
 }
 
-/// Of rows with one name.
+/// Returns the reason why two callables with the same name do not match: their compilers,
+/// signatures, layouts or contents differ.
 std::string why_signatures_differ(const callable_description& first, const side& here,
                                   const callable_description& second, const side& there) {
   if (first.compiler != second.compiler) return why_compilers_differ(first, here, second, there);

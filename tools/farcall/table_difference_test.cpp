@@ -21,7 +21,7 @@ table_comparison compare(rows first, rows second, const char* second_library = "
                         table_with(std::move(second), 2, second_library), "a", "b");
 }
 
-/// Of two tables with one row each.
+/// Returns why calls fail between two tables of one row each.
 std::string why(const std::pair<std::string, std::string>& first,
                 const std::pair<std::string, std::string>& second,
                 const char* second_library = "libstdc++") {
@@ -33,7 +33,7 @@ std::string why(const std::pair<std::string, std::string>& first,
 }
 
 TEST(table_difference, is_none_where_the_digests_are_equal) {
-  // Also of rows that are there twice, which identical builds tell apart.
+  // Also for rows that are there twice, which identical builds can distinguish.
   const detail::program_table t = table_with({{"3one", "FiiE|4:4"}, {"3one", "FiiE|4:4"}}, 7);
   const table_comparison found = compare_tables(t, t, "a", "b");
   EXPECT_TRUE(found.is_same_table);

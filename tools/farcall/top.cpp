@@ -78,7 +78,8 @@ job_sample first_sample(job_sampler& sampler, const top_options& options) {
   return first;
 }
 
-/// For what reads the output, and for people who want to keep it.
+/// Prints a table after each interval, below the previous table. This form is for files, and for
+/// programs that read the output.
 int print_samples(const top_options& options) {
   job_sampler sampler(options.pid);
   job_sample before = first_sample(sampler, options);
@@ -118,7 +119,8 @@ int show_live(const top_options& options) {
                   [&] { return has_keys = shown.take_keys(); });
     if (shown.asked().quits) break;
     if (shown.asked().is_paused) continue;
-    // A key shows its effect at once, and the interval goes on.
+    // A key takes effect at once, because the loop draws again. The key does not end the interval,
+    // so no sample is taken.
     if (has_keys && steady_clock::now() - before.at < milliseconds(options.delay_ms)) continue;
     job_sample after = sampler.take();
     nodes = rates_between(before, after);
@@ -133,7 +135,7 @@ int show_live(const top_options& options) {
 int run_top(const top_options& options) {
   if (options.listen) {
     if (options.once || options.json_lines || options.iterations) {
-      throw usage_problem("--listen answers until a signal comes; leave out --once, --json and "
+      throw usage_problem("--listen serves until a signal arrives; leave out --once, --json and "
                           "--iterations");
     }
     job_sampler sampler(options.pid);
@@ -153,27 +155,27 @@ command command_top() {
   auto options = std::make_shared<top_options>();
   top_options& o = *options;
   return {.name = "top",
-          .text = "What the nodes of running jobs do: calls, bytes, queues, processor and memory",
+          .text = "Show running jobs' nodes: calls, bytes, queues, processor and memory",
           .footer =
               "Shows all jobs of this user on this machine, and reads what their processes count "
-              "anyway: they are not\ndisturbed. Of nodes on other machines it shows what those "
-              "here know of them. Without a terminal it prints a\ntable for each interval. "
+              "anyway: they are not\ndisturbed. Of nodes on other machines it shows the counts "
+              "of the nodes here. Without a terminal it prints a\ntable for each interval. "
               "Columns: calls/s, requests that the node serves; p50 and p99, how long calls to "
               "it take\ntheir callers (sampled); in, out, bytes of messages; copied, bytes of "
-              "put, get and copy; queue, calls without\ntheir answer; busy%, the share of looks "
-              "that find its workers in handlers; function, what they ran the longest.",
+              "put, get and copy; queue, calls without\na reply; busy%, the share of looks "
+              "that find its workers in handlers; function, the one that they ran the longest.",
           .options = {{.name = "--pid",
                        .value = &o.pid,
                        .text = "Only the job of this process",
                        .range = {{1, 1U << 30}}},
                       {.name = "--delay",
                        .value = &o.delay_ms,
-                       .text = "Milliseconds from one look to the next",
+                       .text = "Milliseconds between two tables",
                        .range = {{50, 3'600'000}},
                        .shows_default = true},
                       {.name = "--iterations",
                        .value = &o.iterations,
-                       .text = "End after so many",
+                       .text = "End after that many tables",
                        .range = {{1, 1U << 30}}},
                       {.name = "--once", .value = &o.once, .text = "Print one table, and end"},
                       {.name = "--json",
@@ -181,13 +183,13 @@ command command_top() {
                        .text = "Print a JSON document on a line for each interval"},
                       {.name = "--sort",
                        .value = &o.sort,
-                       .text = "What comes first",
+                       .text = "Sort by this column",
                        .choices = {"node", "calls", "p99", "queue", "busy", "cpu", "memory"},
                        .shows_default = true},
                       {.name = "--listen",
                        .value = &o.listen,
-                       .text = "Answer Prometheus at this loopback address, as 127.0.0.1:9464, "
-                               "until Ctrl-C or a signal comes, instead"}},
+                       .text = "Serve Prometheus at this loopback address, such as 127.0.0.1:9464, "
+                               "until Ctrl-C or a signal"}},
           .run = [options](const auto& /*rest*/) { return run_top(*options); }};
 }
 

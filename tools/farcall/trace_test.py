@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Timelines of jobs: `farcall run --trace` and FARCALL_TRACE.
 
-Run as: trace_test.py <farcall> <program> <part>, where <part> is one of PARTS. The files are held
-against what the trace event format asks for, so that browsers show them as they are meant.
+Run as: trace_test.py <farcall> <program> <part>, where <part> is one of PARTS. Checks the files
+against the trace event format, so that browsers show them as intended.
 """
 
 import collections
@@ -14,12 +14,12 @@ import subprocess
 import sys
 import tempfile
 
-PATIENCE_S = 90
+TIMEOUT_S = 90
 
 
 def run(*words, **variables):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FARCALL_TRACE")}
-    return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S,
+    return subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S,
                           stdin=subprocess.DEVNULL, env={**environment, **variables})
 
 
@@ -34,7 +34,7 @@ def good(done):
 
 
 def nested(slices):
-    """Slices of one track, in whole ns, lie inside each other, or beside."""
+    """Checks that slices of one track, in whole ns, are nested or disjoint."""
     open_ends = []
     for begin, minus_length, name in sorted(slices):
         end = begin - minus_length
@@ -46,7 +46,7 @@ def nested(slices):
 
 
 def read(path):
-    """The document, after a look at every row of it."""
+    """Returns the document after checking each row."""
     with open(path, encoding="utf-8") as file:
         document = json.load(file)
     arrows = collections.defaultdict(list)
@@ -63,7 +63,7 @@ def read(path):
         expect(isinstance(row["ts"], (int, float)) and row["name"], f"a name and a time: {row}")
         if phase == "X":
             expect(row["dur"] >= 0, f"a length: {row}")
-            # In ns, as readers count: sums of microseconds with a fraction are off by a little.
+            # In ns, like readers: sums of fractional microseconds are slightly off.
             begin, length = round(row["ts"] * 1000), round(row["dur"] * 1000)
             if length > 0:
                 tracks[place].append((begin, -length, row["name"]))
@@ -103,8 +103,8 @@ def check_calls(farcall, program, folder):
               if r["ph"] == "M" and r["name"] == "thread_name"]
     for name in ("main thread (", "worker 0 ("):
         expect([t for t in tracks if t.startswith(name)], f"a track {name}...): {tracks}")
-    # One after the other: each handler begins inside its call. Its end is recorded behind the
-    # answer, which its caller may have taken in by then.
+    # Calls one after the other: each handler begins inside its call. Its end is recorded after the
+    # reply is sent, which the caller may have taken by then.
     calls = sorted(slices(document, 0, "(anonymous namespace)::twice"), key=lambda r: r["ts"])
     handlers = [r for r in slices(document, 1, "(anonymous namespace)::twice")
                 if r["cat"] == "handler"]
@@ -115,7 +115,7 @@ def check_calls(farcall, program, folder):
         expect(call["ts"] <= handler["ts"] <= call["ts"] + call["dur"],
                f"{handler} begins inside {call}")
         expect(call["args"]["to node"] == 1 and handler["args"]["from node"] == 0, "whose they are")
-    # Together: each on a track of its own, for at least the time that it takes.
+    # Calls at the same time: each on its own track, for at least its duration.
     together = [r for r in document["traceEvents"]
                 if r["ph"] == "b" and r["name"] == "(anonymous namespace)::long_one"]
     expect(len(together) == 4, f"four calls side by side: {together}")
@@ -125,19 +125,19 @@ def check_calls(farcall, program, folder):
     for name in ("put", "get"):
         copied = slices(document, 0, name)
         expect(len(copied) == 1 and copied[0]["args"] == {"node": 1, "bytes": 8000}, f"{copied}")
-    # A call from the target to the host, and of each call that has a handler an arrow.
+    # A call from the target to the host; and an arrow for each call that has a handler.
     asked = [r for r in slices(document, 0, "(anonymous namespace)::twice")
              if r["cat"] == "handler"]
     expect(len(asked) == 1, f"the host runs twice for its target: {asked}")
     begun = sum(r["ph"] == "s" for r in document["traceEvents"])
     ended = sum(r["ph"] == "f" for r in document["traceEvents"])
-    # Nothing answers posts: that of this program, and the one that releases the buffer.
+    # Two calls have no reply: the program's post, and the release of the buffer.
     expect(begun == ended + 2 and begun >= 12, f"arrows: {begun} and {ended} back")
     expect(document["otherData"]["missed events"] == 0, "nothing is missed")
 
 
 def check_variable(farcall, program, folder):
-    # By the variable, and by the option of the program; with the process in the name.
+    # Path from the variable, and from the program's option; %p is the process.
     path = os.path.join(folder, "out-%p.json")
     done = good(run(program, "calls", FARCALL_TRACE=path))
     files = os.listdir(folder)
@@ -147,12 +147,12 @@ def check_variable(farcall, program, folder):
     path = os.path.join(folder, "second.json")
     good(run(program, "calls", f"--farcall-trace={path}"))
     read(path)
-    # What stood there before, and is longer, is gone.
+    # A longer file from before is replaced.
     with open(path, "w", encoding="utf-8") as file:
         file.write("x" * 5_000_000)
     good(run(program, "many", "1", FARCALL_TRACE=path))
     read(path)
-    # Two jobs of a process.
+    # Two jobs in one process.
     path = os.path.join(folder, "jobs.v1.json")
     good(run(program, "twice", FARCALL_TRACE=path))
     read(path)
@@ -166,7 +166,7 @@ def check_limit(farcall, program, folder):
     document = read(path)
     expect(document["otherData"]["events"] == 1000, document["otherData"])
     expect(document["otherData"]["missed events"] > 0, document["otherData"])
-    # Far more than a thread's ring holds: the file is good, and says what it lacks.
+    # More events than a thread's ring holds: the file is valid, and counts the missing events.
     done = good(run(program, "many", "150000", FARCALL_TRACE=path, FARCALL_TRACE_EVENTS="200000"))
     document = read(path)
     expect(document["otherData"]["events"] <= 200_000, document["otherData"])
@@ -199,7 +199,7 @@ def check_killed(farcall, program, folder):
     expect("failed" in done.stdout, done.stdout + done.stderr)
     document = read(path)
     expect(slices(document, 1, "(anonymous namespace)::long_one"), "what it did before is there")
-    # Nobody has told the name of what it ran last.
+    # The target died before it sent the name of the function that it ran last.
     calls = [r for r in document["traceEvents"] if r["pid"] == 0 and r.get("cat") == "call"]
     expect(len([r for r in calls if r["ph"] == "X"]) >= 2, f"its last call is there: {calls}")
 
@@ -222,7 +222,7 @@ def check_equals(farcall, program, folder):
 
 
 def otf2_events(printed):
-    """(kind, location, time in ns, other location and tag of a message) of what otf2-print shows."""
+    """Returns (kind, location, time in ns, other location and tag of a message) from otf2-print."""
     row = re.compile(r"^(ENTER|LEAVE|MPI_SEND|MPI_RECV)\s+(\d+)\s+(\d+)\s+(.*)$")
     for line in printed.splitlines():
         found = row.match(line)
@@ -273,7 +273,7 @@ def check_otf2(farcall, program, folder):
            f"messages have both ends: {messages}")
     again = run(farcall, "run", "-n", "2", "--trace", path, program, "calls")
     expect(again.returncode != 0 and "out.otf2 is there already" in again.stderr, again.stderr)
-    # A copy of the program has no module beside it.
+    # A copy of the program has no module next to it.
     module = module_beside(farcall)
     named = os.path.join(folder, "named.otf2")
     good(run(shutil.copy(program, folder), "calls", FARCALL_TRACE=named,

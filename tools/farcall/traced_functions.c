@@ -1,5 +1,5 @@
-/* For trace_test.py: functions that are called by names, two of which are encodings of C++ types.
- */
+/* Functions for trace_test.py that are called by names. Two of the names are encodings of C++
+ * types. */
 #include <farcall/farcall.h>
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ int main(int count, char** words) {
     if (fc_call(node, fc_named(names[i]), "abc", 4, result, sizeof result, NULL) != FC_OK) return 1;
   }
   if (fc_post(node, fc_named("f"), "abc", 4) != FC_OK) return 1;
-  /* Bytes that are longer than a record. */
+  /* This message is larger than a record of the trace. */
   static char bytes[1000000];
   if (fc_call(node, fc_named("f"), bytes, sizeof bytes, bytes, sizeof bytes, NULL) != FC_OK)
     return 1;

@@ -1,11 +1,11 @@
-// What the tests of timelines start.
+// Program that the tests of timelines trace.
 //
-//   traced_program calls    calls of all kinds, one after the other and together, copies, ranges
-//   traced_program many N   N empty calls
-//   traced_program killed   a target that is killed while it runs a handler
-//   traced_program twice    two jobs, one after the other
-//   traced_program fork     the host forks; its child leaves by exit()
-//   traced_program equals   a job of equals whose nodes call each other
+//   traced_program calls    makes calls of all kinds, alone and several at once, copies and ranges
+//   traced_program many N   makes N empty calls
+//   traced_program killed   calls a handler that kills its target
+//   traced_program twice    makes two jobs, one after the other
+//   traced_program fork     forks in the host; the child calls exit()
+//   traced_program equals   makes a job of equals whose nodes call each other
 #include <farcall/farcall.hpp>
 
 #include <chrono>
@@ -49,7 +49,7 @@ void calls(int argc, char** argv) {
       (void)one.get();
   }
   fc::post(target, fc::fn<&noted>);
-  // Too long for a record.
+  // Larger than a record.
   (void)fc::sync(target, fc::fn<&sum>, std::vector<double>(100'000));
   (void)fc::sync(target, fc::fn<&ask_host>, 1);
   auto buffer = target.allocate<double>(1000);
@@ -67,7 +67,8 @@ void many(int argc, char** argv, int n) {
 void killed(int argc, char** argv) {
   fc::job job(argc, argv);
   const fc::node target = job.targets().front();
-  (void)fc::sync(target, fc::fn<&long_one>, 600); // what it has recorded is sent meanwhile
+  // long_one() runs so long that the recorded events are sent during the call.
+  (void)fc::sync(target, fc::fn<&long_one>, 600);
   try {
     fc::sync(target, fc::fn<&die>);
   } catch (const fc::node_failed&) {

@@ -16,7 +16,8 @@ static _Thread_local int is_inside __attribute__((tls_model("initial-exec")));
 any_function find_next(_Atomic(any_function)* kept, const char* name) {
   any_function found = atomic_load_explicit(kept, memory_order_relaxed);
   if (__builtin_expect(found != NULL, 1)) return found;
-  /* POSIX wants a function's address to fit a pointer to an object. */
+  /* Copy the bytes of the pointer. C has no conversion from a pointer to an object into a
+   * pointer to a function, but POSIX guarantees that both hold an address alike. */
   void* const address = dlsym(RTLD_NEXT, name);
   memcpy(&found, &address, sizeof found);
   if (found == NULL) {
@@ -30,31 +31,62 @@ any_function find_next(_Atomic(any_function)* kept, const char* name) {
 
 int is_child(void) { return attached == &through_target; }
 
-/* In the child of a fork: other threads may have held what they do not hold there. What they were
- * doing changes nothing that could be seen half done. */
+/* Resets the library in the child of a fork. Locks may be held there by threads of the parent
+ * that do not exist in the child. Other state needs no repair, because threads keep it
+ * consistent at any time. */
 static void after_fork(void) {
   is_inside = 0;
   descriptors_after_fork();
   folders_after_fork();
   streams_after_fork();
+  spawn_after_fork();
   report_after_fork();
   client_after_fork();
   working_folder_after_fork();
   atomic_store(&attached, &through_target);
 }
 
-const struct farcall_io_table* enter(void) {
-  if (!is_inside) {
-    is_inside = 1;
-    return atomic_load_explicit(&attached, memory_order_acquire);
+int is_forwarding(void) { return is_inside; }
+
+static _Thread_local struct {
+  const char* text;
+  uint64_t folder;
+} begun[2] __attribute__((tls_model("initial-exec")));
+static _Thread_local unsigned last_begun __attribute__((tls_model("initial-exec")));
+
+void begins_at(const char* text, uint64_t folder) {
+  for (int i = 0; i < 2; ++i) {
+    if (begun[i].text == text) begun[i].text = NULL;
   }
-  errno = EIO;
-  return NULL;
+  if (folder == 0) return;
+  last_begun = !last_begun;
+  begun[last_begun].folder = folder;
+  begun[last_begun].text = text;
 }
 
-void leave(void) { is_inside = 0; }
+static uint64_t folder_of(const char* text) {
+  for (int i = 0; i < 2; ++i) {
+    if (begun[i].text == text) return begun[i].folder;
+  }
+  return 0;
+}
 
-int64_t as_libc(int64_t result) {
+int64_t forward(const struct farcall_io_request* asked) {
+  struct farcall_io_request with_folders = *asked;
+  if (asked->path.bytes > 0) {
+    with_folders.file = folder_of(asked->path.at);
+    if (asked->operation == farcall_io_op_rename || asked->operation == farcall_io_op_link)
+      with_folders.offset = (int64_t)folder_of(asked->to.at);
+  }
+  const struct farcall_io_request* const request = &with_folders;
+  int64_t result = -EIO;
+  if (!is_inside) {
+    hold_back();
+    is_inside = 1;
+    result = atomic_load_explicit(&attached, memory_order_acquire)->perform(request);
+    is_inside = 0;
+    let_through();
+  }
   if (result >= 0) return result;
   errno = (int)-result;
   return -1;
@@ -73,8 +105,9 @@ int farcall_io_attach(const struct farcall_io_table* table, const char* socket) 
     flush_streams();
     return 0;
   }
-  if (table->version != FARCALL_IO_VERSION || table->bytes != sizeof *table) return -1;
-  /* A target that another one has started: from now on, its own host's files. */
+  if (table->version != FARCALL_IO_VERSION || table->operations != farcall_io_operations) return -1;
+  /* This process now is a target itself, and uses the files of its own host. If another target has
+   * started the process, give up the files of that target's host. */
   if (is_child()) {
     forget_descriptors();
     leave_working_folder();
@@ -82,7 +115,8 @@ int farcall_io_attach(const struct farcall_io_table* table, const char* socket) 
   return attach(table, socket);
 }
 
-/* A program that a target has started. */
+/* Runs before main(). If a target has started this program, makes the library send its requests
+ * to this target. */
 __attribute__((constructor)) static void begin(void) {
   const char* const socket = getenv(FARCALL_IO_SOCKET);
   if (socket != NULL && attach(&through_target, socket) == 0) adopt_descriptors();

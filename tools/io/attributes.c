@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <utime.h>
 
-/* Modes, owners, times; extended attributes, which the host does not offer; and how much space
- * there is. */
+/* Functions for modes, owners and times of files, for extended attributes and for the space of
+ * file systems. The host does not offer extended attributes. */
 
 DECLARE_REAL(chmod);
 DECLARE_REAL(fchmod);
@@ -33,66 +33,75 @@ DECLARE_REAL(fstatfs);
 DECLARE_REAL(statvfs);
 DECLARE_REAL(fstatvfs);
 
-/* A file of the host, by its path or by a descriptor. */
+/* A file of the host as a call names it, either by its path or by a descriptor. */
 struct named {
-  char absolute[longest_path];
-  const char* path; /* null: `file` */
+  struct space space;
+  const char* path; /* null: use `file` */
   struct file* file;
 };
+static void leave_named(struct named* n) { leave_space(&n->space); }
+/* Declares a variable whose memory is freed at the end of its scope. */
+#define NAMED(name)                                                                                \
+  struct named name __attribute__((cleanup(leave_named)));                                         \
+  name.space.longer = NULL
 
-/* 0: it is libc's. With an empty path and AT_EMPTY_PATH, or none at all, it is the descriptor's. */
+/* Finds the file of the host that a call names, and stores it in `n`. Returns 0 if the file is
+ * local. If `path` is null, or is empty and AT_EMPTY_PATH is set, `folder` is the descriptor of the
+ * file itself. */
 static int find(struct named* n, int folder, const char* path, int flags, enum counted what) {
   n->file = NULL;
   n->path = NULL;
   if (path != NULL && (path[0] != '\0' || (flags & AT_EMPTY_PATH) == 0)) {
-    n->path = hosts_path(folder, path, n->absolute, what);
+    n->path = hosts_path(folder, path, &n->space, what);
     return n->path != NULL;
   }
   n->file = file_of(folder);
   return n->file != NULL;
 }
 
-static uint64_t number_of(const struct named* n) { return n->file != NULL ? n->file->number : 0; }
-
-/* The end of a call: -1 and errno, or 0. */
-static int done_with(struct named* n, int64_t result, enum counted what) {
-  const int64_t done = as_libc(result);
-  const int why = errno;
-  count_forwarded(what, 0);
-  if (n->file != NULL) (void)let_go(n->file);
-  errno = why;
-  return (int)done;
+/* True if the host has passed the open file, and the file is beneath a read-only prefix. The kernel
+ * would let the target change the mode, owner and times. Sets EACCES. */
+static int is_passed_read_only(int fd) {
+  SPACE(space);
+  if (atomic_load_explicit(&attached, memory_order_acquire) == NULL) return 0;
+  const char* const name = name_of_descriptor(fd, &space, 1);
+  if (name == NULL || is_hosts_path(name) != 2) return 0;
+  errno = EACCES;
+  return 1;
 }
 
-/* `call` uses `to`, the table. */
-#define FORWARD(n, what, call)                                                                     \
-  do {                                                                                             \
-    const struct farcall_io_table* const to = enter();                                             \
-    const int64_t result = to != NULL ? to->call : -EIO;                                           \
-    if (to != NULL) leave();                                                                       \
-    return done_with(n, result, what);                                                             \
-  } while (0)
+enum { attribute_flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW };
+
+static uint64_t number_of(const struct named* n) { return n->file != NULL ? n->file->number : 0; }
+
+/* Ends a call on `n`: releases the file, counts the call, and returns the call's result. */
+static int end(struct named* n, int64_t result, enum counted what) {
+  return forwarded(what, n->file != NULL ? done_with(n->file, result) : result);
+}
 
 /* ---- modes ---- */
 
 static int set_mode(struct named* n, mode_t mode) {
-  FORWARD(n, counted_chmod, set_mode(number_of(n), n->path, mode));
+  return end(n, host_set_mode(number_of(n), n->path, mode), counted_chmod);
 }
 
 EXPORT int chmod(const char* path, mode_t mode) {
-  struct named n;
+  NAMED(n);
   return find(&n, AT_FDCWD, path, 0, counted_chmod) ? set_mode(&n, mode) : REAL(chmod)(path, mode);
 }
 
 EXPORT int fchmod(int fd, mode_t mode) {
-  struct named n;
-  return find(&n, fd, NULL, 0, counted_chmod) ? set_mode(&n, mode) : REAL(fchmod)(fd, mode);
+  NAMED(n);
+  return find(&n, fd, NULL, 0, counted_chmod) ? set_mode(&n, mode)
+         : is_passed_read_only(fd)            ? -1
+                                              : REAL(fchmod)(fd, mode);
 }
 
 EXPORT int fchmodat(int folder, const char* path, mode_t mode, int flags) {
-  struct named n;
+  NAMED(n);
   if (!find(&n, folder, path, flags, counted_chmod))
     return REAL(fchmodat)(folder, path, mode, flags);
+  if (!are_known(flags, attribute_flags)) return end(&n, -1, counted_chmod);
   struct stat s;
   if (n.path != NULL && (flags & AT_SYMLINK_NOFOLLOW) != 0) {
     if (lstat(n.path, &s) != 0) return -1;
@@ -104,62 +113,74 @@ EXPORT int fchmodat(int folder, const char* path, mode_t mode, int flags) {
   return set_mode(&n, mode);
 }
 
+EXPORT int lchmod(const char* path, mode_t mode) {
+  return fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW);
+}
+
 /* ---- owners ---- */
 
 static int set_owner(struct named* n, int follows_link, uid_t user, gid_t group) {
-  FORWARD(n, counted_chown, set_owner(number_of(n), n->path, follows_link, user, group));
+  const int64_t result = host_set_owner(number_of(n), n->path, follows_link, user, group);
+  return end(n, result, counted_chown);
 }
 
 EXPORT int chown(const char* path, uid_t user, gid_t group) {
-  struct named n;
+  NAMED(n);
   return find(&n, AT_FDCWD, path, 0, counted_chown) ? set_owner(&n, 1, user, group)
                                                     : REAL(chown)(path, user, group);
 }
 
 EXPORT int lchown(const char* path, uid_t user, gid_t group) {
-  struct named n;
+  NAMED(n);
   return find(&n, AT_FDCWD, path, 0, counted_chown) ? set_owner(&n, 0, user, group)
                                                     : REAL(lchown)(path, user, group);
 }
 
 EXPORT int fchown(int fd, uid_t user, gid_t group) {
-  struct named n;
+  NAMED(n);
   return find(&n, fd, NULL, 0, counted_chown) ? set_owner(&n, 1, user, group)
+         : is_passed_read_only(fd)            ? -1
                                               : REAL(fchown)(fd, user, group);
 }
 
 EXPORT int fchownat(int folder, const char* path, uid_t user, gid_t group, int flags) {
-  struct named n;
-  return find(&n, folder, path, flags, counted_chown)
+  NAMED(n);
+  if (!find(&n, folder, path, flags, counted_chown))
+    return REAL(fchownat)(folder, path, user, group, flags);
+  return are_known(flags, attribute_flags)
              ? set_owner(&n, (flags & AT_SYMLINK_NOFOLLOW) == 0, user, group)
-             : REAL(fchownat)(folder, path, user, group, flags);
+             : end(&n, -1, counted_chown);
 }
 
 /* ---- times ---- */
 
 static int set_times(struct named* n, int follows_link, const struct timespec* times) {
   struct farcall_io_times both = {0, UTIME_NOW, 0, UTIME_NOW};
+  if (times != NULL && !is_readable(times, 2 * sizeof *times)) return end(n, -1, counted_utimes);
   if (times != NULL) {
     both = (struct farcall_io_times){times[0].tv_sec, times[0].tv_nsec, times[1].tv_sec,
                                      times[1].tv_nsec};
   }
-  FORWARD(n, counted_utimes, set_times(number_of(n), n->path, follows_link, &both));
+  return end(n, host_set_times(number_of(n), n->path, follows_link, &both), counted_utimes);
 }
 
 static int set_microseconds(struct named* n, int follows_link, const struct timeval* times) {
   if (times == NULL) return set_times(n, follows_link, NULL);
   struct timespec both[2];
   for (int i = 0; i < 2; ++i) {
-    /* Others would be those with a meaning of their own. */
-    if (times[i].tv_usec < 0 || times[i].tv_usec >= 1000000)
-      return done_with(n, -EINVAL, counted_utimes);
+    /* Refuse values outside this range, because struct timespec gives some of them a special
+     * meaning: UTIME_NOW and UTIME_OMIT. */
+    if (times[i].tv_usec < 0 || times[i].tv_usec >= 1000000) {
+      errno = EINVAL;
+      return end(n, -1, counted_utimes);
+    }
     both[i] = (struct timespec){times[i].tv_sec, times[i].tv_usec * 1000};
   }
   return set_times(n, follows_link, both);
 }
 
 EXPORT int utime(const char* path, const struct utimbuf* times) {
-  struct named n;
+  NAMED(n);
   if (!find(&n, AT_FDCWD, path, 0, counted_utimes)) return REAL(utime)(path, times);
   if (times == NULL) return set_times(&n, 1, NULL);
   const struct timespec both[2] = {{times->actime, 0}, {times->modtime, 0}};
@@ -167,54 +188,59 @@ EXPORT int utime(const char* path, const struct utimbuf* times) {
 }
 
 EXPORT int utimes(const char* path, const struct timeval times[2]) {
-  struct named n;
+  NAMED(n);
   return find(&n, AT_FDCWD, path, 0, counted_utimes) ? set_microseconds(&n, 1, times)
                                                      : REAL(utimes)(path, times);
 }
 
 EXPORT int lutimes(const char* path, const struct timeval times[2]) {
-  struct named n;
+  NAMED(n);
   return find(&n, AT_FDCWD, path, 0, counted_utimes) ? set_microseconds(&n, 0, times)
                                                      : REAL(lutimes)(path, times);
 }
 
 EXPORT int futimes(int fd, const struct timeval times[2]) {
-  struct named n;
+  NAMED(n);
   return find(&n, fd, NULL, 0, counted_utimes) ? set_microseconds(&n, 1, times)
+         : is_passed_read_only(fd)             ? -1
                                                : REAL(futimes)(fd, times);
 }
 
 EXPORT int futimesat(int folder, const char* path, const struct timeval times[2]) {
-  struct named n;
+  NAMED(n);
   return find(&n, folder, path, 0, counted_utimes) ? set_microseconds(&n, 1, times)
                                                    : REAL(futimesat)(folder, path, times);
 }
 
 EXPORT int utimensat(int folder, const char* path, const struct timespec times[2], int flags) {
-  struct named n;
-  return find(&n, folder, path, flags, counted_utimes)
+  NAMED(n);
+  if (!find(&n, folder, path, flags, counted_utimes))
+    return REAL(utimensat)(folder, path, times, flags);
+  return are_known(flags, attribute_flags)
              ? set_times(&n, (flags & AT_SYMLINK_NOFOLLOW) == 0, times)
-             : REAL(utimensat)(folder, path, times, flags);
+             : end(&n, -1, counted_utimes);
 }
 
 EXPORT int futimens(int fd, const struct timespec times[2]) {
-  struct named n;
+  NAMED(n);
   return find(&n, fd, NULL, 0, counted_utimes) ? set_times(&n, 1, times)
+         : is_passed_read_only(fd)             ? -1
                                                : REAL(futimens)(fd, times);
 }
 
 /* ---- space ---- */
 
 static int space_of(struct named* n, struct farcall_io_space* space) {
-  FORWARD(n, counted_statfs, space(number_of(n), n->path, space));
+  return end(n, host_space(number_of(n), n->path, space), counted_statfs);
 }
 
-/* 1: the host's, and `result` is set. */
+/* Fills `to` if the file is the host's. Returns 1 in this case, with the call's result in `result`.
+ * Returns 0 if the file is local. */
 static int fill_statfs(int fd, const char* path, struct statfs* to, int* result) {
-  struct named n;
+  NAMED(n);
   struct farcall_io_space s;
   if (!find(&n, fd, path, 0, counted_statfs)) return 0;
-  *result = space_of(&n, &s);
+  *result = space_of(&n, &s) == 0 && is_space(to, sizeof *to) ? 0 : -1;
   if (*result != 0) return 1;
   memset(to, 0, sizeof *to);
   to->f_type = (__typeof__(to->f_type))s.type;
@@ -225,16 +251,16 @@ static int fill_statfs(int fd, const char* path, struct statfs* to, int* result)
   to->f_bavail = s.available_blocks;
   to->f_files = s.files;
   to->f_ffree = s.free_files;
-  to->f_namelen = (__typeof__(to->f_namelen))s.longest_name;
+  to->f_namelen = (__typeof__(to->f_namelen))s.max_name;
   to->f_flags = (__typeof__(to->f_flags))s.flags;
   return 1;
 }
 
 static int fill_statvfs(int fd, const char* path, struct statvfs* to, int* result) {
-  struct named n;
+  NAMED(n);
   struct farcall_io_space s;
   if (!find(&n, fd, path, 0, counted_statfs)) return 0;
-  *result = space_of(&n, &s);
+  *result = space_of(&n, &s) == 0 && is_space(to, sizeof *to) ? 0 : -1;
   if (*result != 0) return 1;
   memset(to, 0, sizeof *to);
   to->f_bsize = s.block_size;
@@ -247,7 +273,7 @@ static int fill_statvfs(int fd, const char* path, struct statvfs* to, int* resul
   to->f_favail = s.available_files;
   to->f_fsid = s.device;
   to->f_flag = s.flags;
-  to->f_namemax = s.longest_name;
+  to->f_namemax = s.max_name;
   return 1;
 }
 
@@ -267,7 +293,7 @@ EXPORT int fstatvfs(int fd, struct statvfs* to) {
   int result = 0;
   return fill_statvfs(fd, NULL, to, &result) ? result : REAL(fstatvfs)(fd, to);
 }
-/* The structures are the same. */
+/* The structures with 64 in their names have the same layout. */
 EXPORT int statfs64(const char* path, struct statfs64* to) {
   return statfs(path, (struct statfs*)to);
 }
@@ -277,16 +303,41 @@ EXPORT int statvfs64(const char* restrict path, struct statvfs64* restrict to) {
 }
 EXPORT int fstatvfs64(int fd, struct statvfs64* to) { return fstatvfs(fd, (struct statvfs*)to); }
 
+EXPORT int __statfs(const char* path, struct statfs* to);
+int __statfs(const char* path, struct statfs* to) { return statfs(path, to); }
+
+/* ---- limits ---- */
+
+DECLARE_REAL(pathconf);
+DECLARE_REAL(fpathconf);
+
+/* Returns a limit of the host's file system, of which the host tells the length of names. The
+ * others are Linux's, which libc knows for each file. */
+static long limit_of(struct named* n, int what) {
+  struct farcall_io_space s;
+  if (space_of(n, &s) != 0) return -1;
+  return what == _PC_NAME_MAX ? (long)s.max_name : REAL(pathconf)("/", what);
+}
+
+EXPORT long pathconf(const char* path, int what) {
+  NAMED(n);
+  return find(&n, AT_FDCWD, path, 0, counted_statfs) ? limit_of(&n, what)
+                                                     : REAL(pathconf)(path, what);
+}
+EXPORT long fpathconf(int fd, int what) {
+  NAMED(n);
+  return find(&n, fd, NULL, 0, counted_statfs) ? limit_of(&n, what) : REAL(fpathconf)(fd, what);
+}
+
 /* ---- extended attributes ---- */
 
 static int by_path(const char* path) {
-  struct named n;
+  NAMED(n);
   return find(&n, AT_FDCWD, path, 0, counted_xattr);
 }
 static int by_descriptor(int fd) {
   struct file* const f = file_of(fd);
-  if (f != NULL) (void)let_go(f);
-  return f != NULL;
+  return f != NULL && done_with(f, 1) != 0;
 }
 static int not_supported(void) {
   pass(counted_xattr, not_offered);

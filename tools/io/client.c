@@ -14,14 +14,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The table of functions of a process that is no target, but was started by one: a program, or a
- * child of a fork. The target does what is asked, through one connection of the process. */
+/* Client of a target. It is used in programs that the target has started, and in children of the
+ * target's forks. Holds the target's address, and the table by which the library has the target
+ * perform operations. The whole process has one connection to the target. */
 
 static char* address; /* as in FARCALL_IO_SOCKET */
 static size_t name_bytes;
-static const char* prefixes; /* in `address` */
+static const char* prefixes; /* part of `address` */
 
-/* Guards the connection, and is held for a request and its answer. */
+/* Guards the connection. A thread holds the mutex from the sending of its request until the
+ * reply has arrived. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(int) connection = -1;
 
@@ -41,38 +43,54 @@ int use_target(const char* text) {
   return 0;
 }
 
-/* ---- whose a path is ---- */
+/* ---- paths of the host ---- */
 
-static int is_prefix(const char* path, size_t bytes) {
-  for (const char* at = prefixes; *at != '\0';) {
-    const size_t length = strcspn(at, ",");
-    /* Behind it: ":ro" or ":rw". */
-    if (length == bytes + 3 && memcmp(at, path, bytes) == 0) return 1;
-    at += length + (at[length] == ',');
-  }
-  return 0;
-}
-
-/* As find_prefix() of access.hpp. */
-static int is_hosts(const char* path) {
-  char so_far[longest_path];
-  size_t bytes = 0;
-  if (path[0] != '/' || strlen(path) >= sizeof so_far) return 0;
+/* True if the path leads to the prefix, which has `bytes` bytes, or beneath it. Follows the path
+ * word by word, so that "..", too, is taken as a word: `words` counts the words of the folder that
+ * is reached so far, `same` those at its beginning that the prefix has, too, and `end` is their
+ * length. */
+static int leads_to(const char* path, const char* prefix, size_t bytes) {
+  size_t words = 0;
+  size_t same = 0;
+  size_t end = 0;
   for (const char* at = path;;) {
     at += strspn(at, "/");
     const size_t length = strcspn(at, "/");
     if (length == 0) return 0;
     if (length == 2 && memcmp(at, "..", 2) == 0) {
-      while (bytes > 0 && so_far[--bytes] != '/') {
+      if (words == same && same > 0) {
+        while (prefix[--end] != '/') {
+        }
+        --same;
       }
+      if (words > 0) --words;
     } else if (length != 1 || at[0] != '.') {
-      so_far[bytes++] = '/';
-      memcpy(so_far + bytes, at, length);
-      bytes += length;
-      if (is_prefix(so_far, bytes)) return 1;
+      const size_t behind = end + 1 + length;
+      if (words == same && behind <= bytes && memcmp(prefix + end + 1, at, length) == 0 &&
+          (behind == bytes || prefix[behind] == '/')) {
+        ++same;
+        end = behind;
+        if (end == bytes) return 1;
+      }
+      ++words;
     }
     at += length;
   }
+}
+
+int is_hosts_path(const char* path) {
+  size_t longest = 0;
+  int result = 0;
+  for (const char* at = prefixes; path[0] == '/' && *at != '\0';) {
+    /* Each entry is a prefix followed by ":ro" or ":rw", which are 3 bytes. */
+    const size_t length = strcspn(at, ",");
+    if (length > longest && leads_to(path, at, length - 3)) {
+      longest = length;
+      result = at[length - 1] == 'o' ? 2 : 1;
+    }
+    at += length + (at[length] == ',');
+  }
+  return result;
 }
 
 /* ---- the connection ---- */
@@ -82,8 +100,8 @@ static void disconnect(void) {
   if (fd >= 0) REAL(close)(fd);
 }
 
-/* True if a process of this user listens there: another user may have taken the name of a target
-   that has ended. */
+/* True if the process that listens at the target's name belongs to this user. If not, the target
+ * has ended, and another user has taken its name. */
 static int is_own_user(int fd) {
   struct ucred who;
   socklen_t bytes = sizeof who;
@@ -117,29 +135,19 @@ int is_connection(int fd) {
 }
 
 void leave_connection(void) {
-  pthread_mutex_lock(&mutex);
+  lock(&mutex);
   disconnect();
-  pthread_mutex_unlock(&mutex);
+  unlock(&mutex);
 }
 
 void client_after_fork(void) {
-  /* Another thread may have held it, and that thread is not here. */
+  /* Initialise the mutex again. A thread of the parent may have held it during the fork, and
+   * this thread does not exist in the child. */
   mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   disconnect();
 }
 
-/* What is asked, and where the answer goes. */
-struct exchange {
-  struct farcall_io_request head;
-  const char* path;
-  const char* to;
-  const void* data; /* head.bytes of them, or null */
-  void* answer;
-  size_t room;
-  int descriptor; /* that came with the answer, or -1 */
-};
-
-/* 0, or -errno. */
+/* Returns 0, or -errno. */
 static int send_all(struct iovec* parts, int count) {
   struct msghdr message;
   memset(&message, 0, sizeof message);
@@ -188,273 +196,140 @@ static int receive_all(void* to, size_t bytes, int* descriptor) {
   return 0;
 }
 
-static int64_t exchange_locked(struct exchange* e) {
+/* Sends a request and receives its reply. Sets `descriptor` if a descriptor comes with the reply.
+ */
+static int64_t exchange_locked(const struct farcall_io_request* r, int* descriptor) {
   if (connection < 0 && connect_to_target() != 0) return -EIO;
-  struct iovec parts[4] = {{&e->head, sizeof e->head},
-                           {(void*)(uintptr_t)e->path, e->head.path_bytes},
-                           {(void*)(uintptr_t)e->to, e->head.to_bytes},
-                           {(void*)(uintptr_t)e->data, e->data != NULL ? e->head.bytes : 0}};
-  struct farcall_io_answer answer;
+  struct farcall_io_message head = {.version = FARCALL_IO_SOCKET_VERSION,
+                                    .operation = r->operation,
+                                    .flags = r->flags,
+                                    .mode = r->mode,
+                                    .file = r->file,
+                                    .offset = r->offset,
+                                    .bytes = r->bytes,
+                                    .path_bytes = r->path.bytes,
+                                    .to_bytes = r->to.bytes,
+                                    .data_bytes = r->data_bytes,
+                                    .result_bytes = r->result_bytes};
+  struct iovec parts[4] = {{&head, sizeof head},
+                           {(void*)(uintptr_t)r->path.at, r->path.bytes},
+                           {(void*)(uintptr_t)r->to.at, r->to.bytes},
+                           {(void*)(uintptr_t)r->data, r->data_bytes}};
+  struct farcall_io_reply reply = {0, 0};
   int result = send_all(parts, 4);
-  if (result == 0) result = receive_all(&answer, sizeof answer, &e->descriptor);
-  if (result == 0 && answer.bytes > e->room) result = -EIO;
-  if (result == 0) result = receive_all(e->answer, answer.bytes, &e->descriptor);
-  /* What comes, and how much, is told twice. */
-  if (result == 0 && (answer.result < -4095 || (e->room > 0 && answer.result > 0 &&
-                                                (uint64_t)answer.result != answer.bytes))) {
+  if (result == 0) result = receive_all(&reply, sizeof reply, descriptor);
+  if (result == 0 && reply.bytes > r->result_bytes) result = -EIO;
+  if (result == 0) result = receive_all(r->result, reply.bytes, descriptor);
+  /* Refuse a reply whose positive result is not the number of bytes that came with it. */
+  if (result == 0 && (reply.result < -4095 || (r->result_bytes > 0 && reply.result > 0 &&
+                                               (uint64_t)reply.result != reply.bytes))) {
     result = -EIO;
   }
-  if (result == 0) return answer.result;
-  /* Half a request or answer may be under way. */
+  if (result == 0) return reply.result;
+  /* Disconnect, because a part of the request or of the reply may still be in transit, and would
+   * be taken for the next one. */
   disconnect();
+  if (result == -EFAULT && r->operation == farcall_io_op_read &&
+      r->offset == FARCALL_IO_AT_POSITION && reply.result > 0) {
+    /* The target has advanced the position by bytes that the program did not get. Set it back. */
+    const struct farcall_io_request back = {.operation = farcall_io_op_seek,
+                                            .flags = SEEK_CUR,
+                                            .file = r->file,
+                                            .offset = -reply.result};
+    (void)exchange_locked(&back, descriptor);
+  }
   return result;
 }
 
-static int64_t ask(struct exchange* e) {
+static int64_t exchange(const struct farcall_io_request* request) {
   const int why = errno;
-  int cancels = 0;
-  e->head.version = FARCALL_IO_SOCKET_VERSION;
-  e->head.path_bytes = e->path != NULL ? (uint32_t)strlen(e->path) : 0;
-  e->head.to_bytes = e->to != NULL ? (uint32_t)strlen(e->to) : 0;
-  e->descriptor = -1;
-  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
-  pthread_mutex_lock(&mutex);
-  const int64_t result = exchange_locked(e);
-  pthread_mutex_unlock(&mutex);
-  (void)pthread_setcancelstate(cancels, NULL);
+  int descriptor = -1;
+  lock(&mutex);
+  const int64_t result = exchange_locked(request, &descriptor);
+  unlock(&mutex);
   errno = why;
-  return result;
+  if (request->operation != farcall_io_op_open) return result;
+  ((struct farcall_io_opened*)request->result)->descriptor = descriptor;
+  /* The reply came without its descriptor. The system drops the descriptor if the process has no
+   * free number for it. */
+  return result == 0 && descriptor < 0 ? -EMFILE : result;
 }
 
-/* ---- the functions of the table ---- */
+/* ---- the table ---- */
 
-/* Members of the request, in braces. */
-#define ASK(...)                                                                                   \
-  struct exchange e = {.head = {__VA_ARGS__}};                                                     \
-  return ask(&e)
-#define ASK_PATH(of, ...)                                                                          \
-  struct exchange e = {.head = {__VA_ARGS__}, .path = (of)};                                       \
-  return ask(&e)
-
-static int64_t open_there(const char* path, int flags, uint32_t mode,
-                          struct farcall_io_opened* opened) {
-  struct exchange e = {
-      .head = {.operation = FARCALL_IO_OPEN, .flags = (uint32_t)flags, .mode = mode},
-      .path = path,
-      .answer = opened,
-      .room = sizeof *opened};
-  const int64_t result = ask(&e);
-  opened->descriptor = e.descriptor;
-  /* The system leaves out what there is no number for. */
-  return result == 0 && e.descriptor < 0 ? -EMFILE : result;
-}
-
-static int64_t close_there(uint64_t file) {
-  /* Where this process has never asked for anything, it has done nothing with the file either. */
-  if (connection < 0) return 0;
-  ASK(.operation = FARCALL_IO_CLOSE, .file = file);
-}
-
-/* In pieces; the first that comes out short is the last. offset -1: at the file's position. */
-static int64_t move(uint64_t file, char* to, const char* from, size_t bytes, int64_t offset) {
-  const int reads = from == NULL;
-  const int is_at = offset != -1;
+/* Reads or writes in pieces of at most FARCALL_IO_LARGEST_PIECE bytes, until a piece is shorter
+ * than requested. */
+static int64_t move(const struct farcall_io_request* request) {
+  const int reads = request->operation == farcall_io_op_read;
+  const size_t bytes = reads ? request->result_bytes : request->data_bytes;
+  if (bytes > 0 && (reads ? request->result : request->data) == NULL) return -EFAULT;
+  struct farcall_io_request piece = *request;
   int64_t done = 0;
-  do {
+  for (;;) {
     const size_t left = bytes - (size_t)done;
-    const size_t piece = left < FARCALL_IO_LARGEST_PIECE ? left : FARCALL_IO_LARGEST_PIECE;
-    struct exchange e = {.head = {.file = file, .bytes = piece}};
-    if (is_at) e.head.offset = offset + done;
+    const size_t wanted = left < FARCALL_IO_LARGEST_PIECE ? left : FARCALL_IO_LARGEST_PIECE;
     if (reads) {
-      e.head.operation = is_at ? FARCALL_IO_PREAD : FARCALL_IO_READ;
-      e.answer = to + done;
-      e.room = piece;
+      piece.bytes = wanted;
+      piece.result_bytes = wanted;
     } else {
-      e.head.operation = is_at ? FARCALL_IO_PWRITE : FARCALL_IO_WRITE;
-      e.data = from + done;
+      piece.data_bytes = wanted;
     }
-    int64_t moved = ask(&e);
-    if (moved > (int64_t)piece) moved = -EIO;
+    int64_t moved = exchange(&piece);
+    if (moved > (int64_t)wanted) moved = -EIO;
     if (moved < 0) return done > 0 ? done : moved;
     done += moved;
-    if ((size_t)moved < piece) break;
-  } while ((size_t)done < bytes);
-  return done;
+    if ((size_t)moved < wanted || (size_t)done == bytes) return done;
+    if (piece.offset != FARCALL_IO_AT_POSITION) piece.offset += moved;
+    if (reads) {
+      piece.result = (char*)piece.result + moved;
+    } else {
+      piece.data = (const char*)piece.data + moved;
+    }
+  }
 }
 
-static char nothing; /* where there are no bytes, and perhaps no memory */
-
-static int64_t read_at(uint64_t file, void* to, size_t bytes, int64_t offset) {
-  if (to == NULL && bytes > 0) return -EFAULT;
-  return move(file, to != NULL ? to : &nothing, NULL, bytes, offset);
-}
-static int64_t write_at(uint64_t file, const void* from, size_t bytes, int64_t offset) {
-  if (from == NULL && bytes > 0) return -EFAULT;
-  return move(file, NULL, from != NULL ? from : &nothing, bytes, offset);
-}
-
-static int64_t read_there(uint64_t file, void* to, size_t bytes) {
-  return read_at(file, to, bytes, -1);
-}
-static int64_t write_there(uint64_t file, const void* from, size_t bytes) {
-  return write_at(file, from, bytes, -1);
-}
-static int64_t pread_there(uint64_t file, void* to, size_t bytes, int64_t offset) {
-  return offset < 0 ? -EINVAL : read_at(file, to, bytes, offset);
-}
-static int64_t pwrite_there(uint64_t file, const void* from, size_t bytes, int64_t offset) {
-  return offset < 0 ? -EINVAL : write_at(file, from, bytes, offset);
-}
-static int64_t seek_there(uint64_t file, int64_t offset, int whence) {
-  ASK(.operation = FARCALL_IO_SEEK, .file = file, .offset = offset, .flags = (uint32_t)whence);
-}
-static int64_t set_flags_there(uint64_t file, int flags) {
-  ASK(.operation = FARCALL_IO_SET_FLAGS, .file = file, .flags = (uint32_t)flags);
-}
-static int64_t fstat_there(uint64_t file, struct farcall_io_status* status) {
-  struct exchange e = {.head = {.operation = FARCALL_IO_FSTAT, .file = file},
-                       .answer = status,
-                       .room = sizeof *status};
-  return ask(&e);
-}
-static int64_t ftruncate_there(uint64_t file, int64_t size) {
-  ASK(.operation = FARCALL_IO_FTRUNCATE, .file = file, .offset = size);
-}
-static int64_t fsync_there(uint64_t file, int data_only) {
-  ASK(.operation = FARCALL_IO_FSYNC, .file = file, .flags = (uint32_t)data_only);
-}
-static int64_t list_there(uint64_t file, void* to, size_t bytes) {
-  const size_t most = bytes < FARCALL_IO_LARGEST_PIECE ? bytes : FARCALL_IO_LARGEST_PIECE;
-  struct exchange e = {.head = {.operation = FARCALL_IO_LIST, .file = file, .bytes = most},
-                       .answer = to,
-                       .room = most};
-  return ask(&e);
-}
-static int64_t stat_there(const char* path, int follows_link, struct farcall_io_status* status) {
-  struct exchange e = {.head = {.operation = FARCALL_IO_STAT, .flags = (uint32_t)follows_link},
-                       .path = path,
-                       .answer = status,
-                       .room = sizeof *status};
-  return ask(&e);
-}
-static int64_t access_there(const char* path, int mode) {
-  ASK_PATH(path, .operation = FARCALL_IO_ACCESS, .flags = (uint32_t)mode);
-}
-static int64_t truncate_there(const char* path, int64_t size) {
-  ASK_PATH(path, .operation = FARCALL_IO_TRUNCATE, .offset = size);
-}
-static int64_t unlink_there(const char* path) { ASK_PATH(path, .operation = FARCALL_IO_UNLINK); }
-static int64_t rmdir_there(const char* path) { ASK_PATH(path, .operation = FARCALL_IO_RMDIR); }
-static int64_t mkdir_there(const char* path, uint32_t mode) {
-  ASK_PATH(path, .operation = FARCALL_IO_MKDIR, .mode = mode);
-}
-static int64_t rename_there(const char* from, const char* to, uint32_t flags) {
-  struct exchange e = {
-      .head = {.operation = FARCALL_IO_RENAME, .flags = flags}, .path = from, .to = to};
-  return ask(&e);
-}
-static int64_t read_link_there(const char* path, char* to, size_t bytes) {
-  const size_t most = bytes < FARCALL_IO_LARGEST_PIECE ? bytes : FARCALL_IO_LARGEST_PIECE;
-  struct exchange e = {.head = {.operation = FARCALL_IO_READ_LINK, .bytes = most},
-                       .path = path,
-                       .answer = to,
-                       .room = most};
-  return ask(&e);
-}
-
-static int64_t link_there(const char* from, const char* to, int follows_link) {
-  struct exchange e = {.head = {.operation = FARCALL_IO_LINK, .flags = (uint32_t)follows_link},
-                       .path = from,
-                       .to = to};
-  return ask(&e);
-}
-static int64_t symlink_there(const char* content, const char* path) {
-  struct exchange e = {.head = {.operation = FARCALL_IO_SYMLINK}, .path = content, .to = path};
-  return ask(&e);
-}
-static int64_t allocate_there(uint64_t file, int mode, int64_t offset, int64_t bytes) {
-  if (bytes <= 0) return -EINVAL;
-  ASK(.operation = FARCALL_IO_ALLOCATE, .file = file, .flags = (uint32_t)mode, .offset = offset,
-      .bytes = (uint64_t)bytes);
-}
-static int64_t set_mode_there(uint64_t file, const char* path, uint32_t mode) {
-  ASK_PATH(path, .operation = FARCALL_IO_SET_MODE, .file = file, .mode = mode);
-}
-static int64_t set_owner_there(uint64_t file, const char* path, int follows_link, uint32_t user,
-                               uint32_t group) {
-  ASK_PATH(path, .operation = FARCALL_IO_SET_OWNER, .file = file, .flags = (uint32_t)follows_link,
-           .user = user, .group = group);
-}
-static int64_t set_times_there(uint64_t file, const char* path, int follows_link,
-                               const struct farcall_io_times* times) {
-  struct exchange e = {.head = {.operation = FARCALL_IO_SET_TIMES,
-                                .file = file,
-                                .flags = (uint32_t)follows_link,
-                                .bytes = sizeof *times},
-                       .path = path,
-                       .data = times};
-  return ask(&e);
-}
-static int64_t space_there(uint64_t file, const char* path, struct farcall_io_space* space) {
-  struct exchange e = {.head = {.operation = FARCALL_IO_SPACE, .file = file},
-                       .path = path,
-                       .answer = space,
-                       .room = sizeof *space};
-  return ask(&e);
+static int64_t perform(const struct farcall_io_request* request) {
+  struct farcall_io_request asked = *request;
+  switch (asked.operation) {
+  case farcall_io_op_read:
+  case farcall_io_op_write:
+    return move(request);
+  case farcall_io_op_close:
+    /* Without a connection, this process has never used the file, so that there are no errors to
+     * report. */
+    if (connection < 0) return 0;
+    break;
+  default:
+    if (asked.result_bytes > FARCALL_IO_LARGEST_PIECE)
+      asked.bytes = asked.result_bytes = FARCALL_IO_LARGEST_PIECE;
+  }
+  return exchange(&asked);
 }
 
 const struct farcall_io_table through_target = {
-    .version = FARCALL_IO_VERSION,
-    .bytes = sizeof(struct farcall_io_table),
-    .is_hosts = is_hosts,
-    .open = open_there,
-    .close = close_there,
-    .read = read_there,
-    .write = write_there,
-    .pread = pread_there,
-    .pwrite = pwrite_there,
-    .seek = seek_there,
-    .set_flags = set_flags_there,
-    .fstat = fstat_there,
-    .ftruncate = ftruncate_there,
-    .fsync = fsync_there,
-    .list = list_there,
-    .stat = stat_there,
-    .access = access_there,
-    .truncate = truncate_there,
-    .unlink = unlink_there,
-    .rmdir = rmdir_there,
-    .mkdir = mkdir_there,
-    .rename = rename_there,
-    .read_link = read_link_there,
-    .link = link_there,
-    .symlink = symlink_there,
-    .allocate = allocate_there,
-    .set_mode = set_mode_there,
-    .set_owner = set_owner_there,
-    .set_times = set_times_there,
-    .space = space_there,
-};
+    .version = FARCALL_IO_VERSION, .operations = farcall_io_operations, .perform = perform};
 
-/* ---- descriptors that a program is started with ---- */
+/* ---- descriptors that the program inherits at its start ---- */
 
-/* What a descriptor stands for. */
+/* File of the host that an inherited descriptor represents, as the text in the placeholder
+ * describes it. */
 struct placeholder {
   struct farcall_io_opened opened;
   int flags;
   const char* path; /* in the message */
 };
 
-/* 1: it is one of the target's. Other sockets are not read from. */
-static int look_at(int fd, char* message, size_t room, struct placeholder* found) {
+/* Returns 1 if the descriptor is a placeholder of this process's target, and fills `found` from
+ * its text. Only peeks at the data, so that the data of other sockets stays unread. */
+static int look_at(int fd, char* message, size_t space, struct placeholder* found) {
   static const char begin[] = FARCALL_IO_PLACEHOLDER_TEXT;
   static const char end[] = FARCALL_IO_PLACEHOLDER_END;
   int is = 0;
   socklen_t bytes = sizeof is;
   if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &is, &bytes) != 0 || is != AF_UNIX) return 0;
   if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &is, &bytes) != 0 || is != SOCK_STREAM) return 0;
-  const ssize_t got = recv(fd, message, room - 1, MSG_PEEK | MSG_DONTWAIT);
-  if (got < (ssize_t)(sizeof begin + sizeof end) || (size_t)got == room - 1 ||
+  const ssize_t got = recv(fd, message, space - 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got < (ssize_t)(sizeof begin + sizeof end) || (size_t)got == space - 1 ||
       memcmp(message, begin, sizeof begin - 1) != 0 ||
       memcmp(message + got - (sizeof end - 1), end, sizeof end - 1) != 0) {
     return 0;
@@ -480,14 +355,14 @@ static int look_at(int fd, char* message, size_t room, struct placeholder* found
 void adopt_descriptors(void) {
   DIR* const all = opendir("/proc/self/fd");
   if (all == NULL) return;
-  char message[longest_path + 256];
+  char message[max_path + 256];
   for (const struct dirent* entry = readdir(all); entry != NULL; entry = readdir(all)) {
     const int fd = atoi(entry->d_name);
     struct placeholder found;
     if (entry->d_name[0] == '.' || fd == dirfd(all)) continue;
     if (!look_at(fd, message, sizeof message, &found)) continue;
     if ((found.flags & FARCALL_IO_WORKING_FOLDER) != 0) {
-      adopt_working_folder(fd, found.path);
+      adopt_working_folder(fd, found.opened.file, found.path);
     } else {
       (void)adopt_descriptor(&found.opened, found.flags, found.path);
     }

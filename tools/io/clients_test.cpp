@@ -2,6 +2,7 @@
 
 #include "tests/child.hpp"
 #include "tests/faults/support.hpp"
+#include "tests/shell_output.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,14 +24,15 @@
 #include <thread>
 #include <vector>
 
+#include <error.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Programs that a target starts, and children of its forks. All of them are tested as ordinary
-/// programs know files: none knows of the host.
+/// Tests with programs that a target starts, and children of its forks: ordinary programs, which
+/// know nothing of the host.
 namespace farcall::test {
 namespace {
 
@@ -38,8 +40,8 @@ namespace fs = std::filesystem;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-/// The host's folders have other names than it told its targets: what is not forwarded does not
-/// find them.
+/// The host's folders have other names than the host tells its targets, so that calls that are not
+/// forwarded fail to find them.
 class clients : public forwarding_job {
  protected:
   clients() {
@@ -48,7 +50,7 @@ class clients : public forwarding_job {
     fs::rename(tree_ / "read", tree_ / "host-read");
   }
 
-  /// A file's name for the host.
+  /// Returns the name of a file at the host.
   [[nodiscard]] std::string in(const std::string& name) const {
     return tree_ / ("host-in/" + name);
   }
@@ -56,34 +58,26 @@ class clients : public forwarding_job {
     return tree_ / ("host-read/" + name);
   }
 
-  /// What a shell of the target prints, and its status where that is not 0. The host's folders are
-  /// $I and, read-only, $R; $L is one of the target's; $E is this program.
+  /// Returns the output of a shell on the target, and its status if that is not 0. The host's
+  /// folders are $I and, read-only, $R; $L is a folder of the target; $E is this program.
   std::string shell(const std::string& commands) {
     const auto run = +[](const std::string& tree, const std::string& text) -> std::string {
       ::setenv("I", (tree + "/in").c_str(), 1);
       ::setenv("R", (tree + "/read").c_str(), 1);
       ::setenv("L", (tree + "/local").c_str(), 1);
       ::setenv("E", fs::read_symlink("/proc/self/exe").c_str(), 1);
-      std::string said;
-      // NOLINTNEXTLINE(cert-env33-c): a shell is what is tested
-      std::FILE* const out = ::popen(("exec 2>&1; set -e\n" + text).c_str(), "r");
-      if (out == nullptr) return "popen";
-      std::array<char, 4096> piece{};
-      for (std::size_t got = 0; (got = std::fread(piece.data(), 1, piece.size(), out)) > 0;)
-        said.append(piece.data(), got);
-      const int status = ::pclose(out);
-      return status == 0 ? said : said + "[status " + std::to_string(status) + "]";
+      return shell_output(text);
     };
     return sync(target_, run, fs::path(tree_ / ".").parent_path().string(), commands);
   }
 
-  /// Files of the folder that this process, the host, has open.
+  /// Counts the files in the folder that this process, the host, has open.
   [[nodiscard]] std::size_t open_at_host(const std::string& folder) const {
     std::size_t count = 0;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
       const std::string path = fs::read_symlink(entry.path(), ignored).string();
-      // The folder itself is open as a prefix.
+      // The prefix's own descriptor does not count.
       if (path.starts_with(folder + "/")) ++count;
     }
     return count;
@@ -104,7 +98,8 @@ TEST_P(clients, are_given_files_by_redirections) {
   write_file(read("lines"), "b\nc\na\n");
   EXPECT_EQ(shell("sort < $R/lines > $I/sorted; cat $I/sorted"), "a\nb\nc\n");
   EXPECT_EQ(content_of_file(in("sorted")), "a\nb\nc\n");
-  // One position for all that a shell starts; the shell's own words; the end of the file.
+  // All programs of a shell share one position; shell built-ins read, too; then the end of the
+  // file.
   EXPECT_EQ(shell("{ read first; cat; } < $R/lines; echo $first"), "c\na\nb\n");
   EXPECT_EQ(shell("{ echo one; cat $R/lines | tail -n 1; printf two; } > $I/out\n"
                   "echo three >> $I/out; cat < $I/out /dev/stdin"),
@@ -116,7 +111,7 @@ TEST_P(clients, are_given_files_by_redirections) {
   EXPECT_THAT(shell("echo x > $R/new"), HasSubstr("ermission denied"));
 }
 
-TEST_P(clients, know_the_paths_of_the_host_by_their_words) {
+TEST_P(clients, recognise_paths_of_the_host_textually) {
   write_file(in("a"), "abc\n");
   EXPECT_EQ(shell("cat $I/./a $L/../in//a; cd $L; cat ../in/a; awk 1 /dev/stdin < $I/a"),
             "abc\nabc\nabc\nabc\n");
@@ -226,7 +221,7 @@ except FileNotFoundError:
   EXPECT_EQ(shell(std::string(python) + " $L/client.py $I"), "done\n");
 }
 
-/// In the roles that a shell of a target has this program play: set by that shell.
+/// Returns a variable that the target's shell has set for this program's role.
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr ? value : "";
@@ -253,6 +248,50 @@ TEST_P(clients, may_be_programs_of_streams) {
   EXPECT_EQ(content_of_file(in("by-ofstream")), "last");
 }
 
+/// Writes to a stream that was closed, and reports the results to the descriptor 7.
+int closing_client() {
+  std::printf("hello\n");
+  const int closed = std::fclose(stdout);
+  const int late = std::fputs("late\n", stdout);
+  const int flushed = std::fflush(stdout);
+  ::dprintf(7, "%d %d %d\n", closed, late == EOF || flushed == EOF ? -1 : 0,
+            std::fclose(stdout) == EOF ? -1 : 0);
+  return 0;
+}
+const role closing_role("closing client", closing_client);
+
+TEST_P(clients, may_use_streams_that_they_have_closed) {
+  EXPECT_EQ(shell("FARCALL_TEST_ROLE='closing client' $E > $I/out 7> $I/seven; cat $I/seven"),
+            "0 -1 -1\n");
+  EXPECT_EQ(content_of_file(in("out")), "hello\n");
+}
+
+/// Keeps pointers to stdout, whose buffering it has chosen, and redirects it.
+int redirecting_client() {
+  std::FILE* const kept = stdout;
+  const std::string folder = variable("I");
+  const int before = ::dup(STDOUT_FILENO);
+  std::setvbuf(stdout, nullptr, _IOLBF, 1000);
+  const int fd = ::open((folder + "/lines").c_str(), O_WRONLY | O_CREAT, 0644);
+  ::dup2(fd, STDOUT_FILENO);
+  ::close(fd);
+  std::fprintf(stdout, "one\n");
+  (void)!::write(STDOUT_FILENO, "two|", 4);
+  std::fprintf(kept, "three\n");
+  std::fputs("four", kept);
+  std::fflush(kept);
+  ::dup2(before, STDOUT_FILENO);
+  std::printf("back\n");
+  ::error(0, 0, "%s %d", "said", 5);
+  ::_exit(0);
+}
+const role redirecting_role("redirecting client", redirecting_client);
+
+TEST_P(clients, keep_buffering_and_pointers_when_they_redirect) {
+  EXPECT_THAT(shell("FARCALL_TEST_ROLE='redirecting client' $E"), HasSubstr("back\n"));
+  EXPECT_EQ(content_of_file(in("lines")), "one\ntwo|three\nfour");
+}
+
 int wide_stream_client() {
   std::setlocale(LC_CTYPE, "C.UTF-8");
   std::wstring word;
@@ -271,7 +310,7 @@ TEST_P(clients, may_be_programs_of_wide_streams) {
   EXPECT_EQ(shell("FARCALL_TEST_ROLE='wide stream client' $E < $R/words > $I/out 2> $I/err"), "");
   EXPECT_EQ(content_of_file(in("out")), "3 \xc3\xa4\xe2\x82\xac\nby C \xc3\xa4\xe2\x82\xac\n");
   EXPECT_EQ(content_of_file(in("err")), "said \xc3\xa4\xe2\x82\xac\n");
-  // util-linux has programs of wide characters.
+  // Programs of util-linux use wide characters.
   EXPECT_EQ(shell("export LC_ALL=C.UTF-8; rev $R/words; echo; rev < $R/words > $I/out; rev $I/out"),
             "eno\n\xe2\x82\xac\xc3\xa4 owt\none\ntwo \xc3\xa4\xe2\x82\xac");
 }
@@ -310,14 +349,14 @@ TEST_P(clients, are_children_of_forks) {
     int status = 1;
     (void)::waitpid(child, &status, 0);
     char byte = 0;
-    // One position for both, and the child has closed its own descriptor only.
+    // Parent and child share one position, and the child has closed its own descriptor only.
     if (::read(fd, &byte, 1) != 1 || byte != 'b') return "the parent's";
     return ::close(fd) == 0 && status == 0 ? "" : "the child's";
   };
   EXPECT_EQ(sync(target_, use, tree_ / "in/a"), "");
 }
 
-TEST_P(clients, need_not_close_what_they_have_written) {
+TEST_P(clients, need_not_close_written_files) {
   const auto write_it = +[](const std::string& path) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -378,7 +417,7 @@ TEST_P(clients, are_forked_while_threads_use_files) {
   EXPECT_EQ(sync(target_, use, tree_ / "in/a"), 0);
 }
 
-TEST_P(clients, keep_a_file_open_as_long_as_one_of_them_has_it) {
+TEST_P(clients, keep_a_file_open_until_the_last_one_closes) {
   write_file(in("a"), "abc");
   const auto open_it = +[](const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDONLY);
@@ -400,7 +439,7 @@ TEST_P(clients, keep_a_file_open_as_long_as_one_of_them_has_it) {
   EXPECT_EQ(open_at_host(tree_ / "host-in"), 1U);
   const auto close_it = +[](int fd) { return ::close(fd); };
   EXPECT_EQ(sync(target_, close_it, opened[0]), 0);
-  // The child has it.
+  // The child has the descriptor.
   EXPECT_EQ(open_at_host(tree_ / "host-in"), 1U);
   const auto end_child = +[](int end, int child) {
     ::close(end);
@@ -409,7 +448,7 @@ TEST_P(clients, keep_a_file_open_as_long_as_one_of_them_has_it) {
   };
   EXPECT_TRUE(sync(target_, end_child, opened[1], opened[2]));
   EXPECT_TRUE(eventually([&] { return open_at_host(tree_ / "host-in") == 0; }));
-  // What the target alone has is closed by the time that close() returns.
+  // A file that only the target has open is closed when close() returns.
   const auto open_and_close =
       +[](const std::string& path) { return ::close(::open(path.c_str(), O_RDONLY)); };
   EXPECT_EQ(sync(target_, open_and_close, tree_ / "in/a"), 0);
@@ -440,7 +479,7 @@ TEST_P(clients, that_are_killed_have_their_files_closed) {
   EXPECT_EQ(shell("head -c 1 $I/a"), "x");
 }
 
-/// Reads until that fails, and leaves the reason in a file of its own machine's.
+/// Reads until that fails, and stores the error in a file of its own machine.
 int reader() {
   const std::string local = variable("L");
   const int fd = ::open((variable("I") + "/a").c_str(), O_RDONLY);
@@ -482,12 +521,13 @@ TEST_P(clients_that_live_on, get_errors_behind_the_end_of_the_job) {
 TEST_P(clients_that_live_on, get_errors_when_their_target_is_killed) {
   const auto end = +[] { ::kill(::getpid(), SIGKILL); };
   EXPECT_THROW(sync(target_, end), error);
-  // Where targets are killed with all that they have started, it says nothing.
+  // If targets are killed together with the programs that they have started, there is no error to
+  // read.
   EXPECT_THAT(why_it_ended(), AnyOf(std::to_string(EIO), ""));
 }
 
-/// Takes the name of a target that has ended, as another user, and serves the first that connects.
-/// Returns 0 if the client sends it nothing.
+/// Takes the name of a target that has ended, as another user, and serves the first client. Returns
+/// 0 if the client sends nothing.
 int take_name(const std::string& name) {
   constexpr uid_t other = 65534;
   sockaddr_un address{};
@@ -513,7 +553,7 @@ TEST_P(clients, accept_files_from_their_own_user_only) {
             "");
   job_.reset();
   forked_child impostor([&] { return take_name(told.substr(0, told.find(','))); });
-  // The impostor listens first.
+  // Wait until the impostor listens.
   EXPECT_TRUE(eventually([&] {
     std::ifstream sockets("/proc/net/unix");
     const std::string all(std::istreambuf_iterator<char>(sockets), {});

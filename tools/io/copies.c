@@ -1,6 +1,7 @@
 #include "io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -13,16 +14,8 @@ DECLARE_REAL(mmap);
 
 enum { copied_at_a_time = 1 << 20 };
 
-static int is_hosts(int fd) {
-  struct file* const f = file_of(fd);
-  if (f == NULL) return 0;
-  const int why = errno;
-  (void)let_go(f);
-  errno = why;
-  return 1;
-}
-
-/* By reads and writes. Offsets may be null: at the position. */
+/* Copies from one descriptor to another by reads and writes. A null offset means the file's own
+ * position. */
 static ssize_t copy(int from, off_t* from_at, int to, off_t* to_at, size_t bytes) {
   char* const buffer = malloc(bytes < copied_at_a_time ? bytes + 1 : copied_at_a_time);
   if (buffer == NULL) return -1;
@@ -38,7 +31,8 @@ static ssize_t copy(int from, off_t* from_at, int to, off_t* to_at, size_t bytes
       put =
           to_at != NULL ? pwrite(to, buffer, (size_t)got, *to_at) : write(to, buffer, (size_t)got);
     why = errno;
-    /* What was read and not written is still to come. */
+    /* If fewer bytes were written than read, set the position of the source back to the first
+     * byte that was not written. */
     if (got > 0 && from_at == NULL && put < got)
       (void)lseek(from, (put > 0 ? put : 0) - got, SEEK_CUR);
     if (put <= 0) {
@@ -55,8 +49,32 @@ static ssize_t copy(int from, off_t* from_at, int to, off_t* to_at, size_t bytes
   return done;
 }
 
+/* Checks the files of a copy as the kernel does. Returns 0, or -1 with errno. */
+static int check_copy(int from, const off_t* from_at, int to, const off_t* to_at, size_t bytes) {
+  struct stat source;
+  struct stat target;
+  if (fstat(from, &source) != 0 || fstat(to, &target) != 0) return -1;
+  errno = S_ISDIR(source.st_mode) || S_ISDIR(target.st_mode) ? EISDIR : EINVAL;
+  if (!S_ISREG(source.st_mode) || !S_ISREG(target.st_mode)) return -1;
+  errno = EBADF;
+  if ((fcntl(to, F_GETFL) & O_APPEND) != 0) return -1;
+  if (source.st_dev != target.st_dev || source.st_ino != target.st_ino) return 0;
+  const off_t begin = from_at != NULL ? *from_at : lseek(from, 0, SEEK_CUR);
+  const off_t there = to_at != NULL ? *to_at : lseek(to, 0, SEEK_CUR);
+  const off_t apart = begin < there ? there - begin : begin - there;
+  errno = EINVAL;
+  return (size_t)apart < bytes ? -1 : 0;
+}
+
 EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) {
-  if (!is_hosts(to) && !is_hosts(from)) return REAL(sendfile)(to, from, offset, bytes);
+  if (!is_hosts_descriptor(to) && !is_hosts_descriptor(from))
+    return REAL(sendfile)(to, from, offset, bytes);
+  struct stat source;
+  if (fstat(from, &source) != 0) return -1;
+  if (!S_ISREG(source.st_mode)) {
+    errno = EINVAL;
+    return -1;
+  }
   const ssize_t done = copy(from, offset, to, NULL, bytes);
   count_forwarded(counted_sendfile, done);
   return done;
@@ -65,18 +83,20 @@ ALSO(sendfile64, sendfile);
 
 EXPORT ssize_t copy_file_range(int from, off_t* from_at, int to, off_t* to_at, size_t bytes,
                                unsigned flags) {
-  if (!is_hosts(to) && !is_hosts(from))
+  if (!is_hosts_descriptor(to) && !is_hosts_descriptor(from))
     return REAL(copy_file_range)(from, from_at, to, to_at, bytes, flags);
   if (flags != 0) {
     errno = EINVAL;
     return -1;
   }
+  if (check_copy(from, from_at, to, to_at, bytes) != 0) return -1;
   const ssize_t done = copy(from, from_at, to, to_at, bytes);
   count_forwarded(counted_copy_file_range, done);
   return done;
 }
 
-/* A copy as of now. What is mapped to be shared would have to be the file itself. */
+/* Makes a private mapping as anonymous memory with a copy of the file's present content. A
+ * shared mapping is refused, because later changes would have to reach the file. */
 static void* map_copy(struct file* f, void* where, size_t bytes, int protection, int flags,
                       off_t offset) {
   if ((flags & MAP_TYPE) != MAP_PRIVATE || !S_ISREG(f->mode)) {
@@ -92,7 +112,7 @@ static void* map_copy(struct file* f, void* where, size_t bytes, int protection,
   if (made == MAP_FAILED) return MAP_FAILED;
   size_t done = 0;
   while (done < bytes) {
-    const int64_t got = pread_file(f, made + done, bytes - done, offset + (off_t)done);
+    const int64_t got = read_file(f, made + done, bytes - done, offset + (off_t)done);
     if (got < 0) {
       const int why = errno;
       (void)munmap(made, bytes);
@@ -111,9 +131,7 @@ EXPORT void* mmap(void* where, size_t bytes, int protection, int flags, int fd, 
   struct file* const f = (flags & MAP_ANONYMOUS) != 0 ? NULL : file_of(fd);
   if (f == NULL) return REAL(mmap)(where, bytes, protection, flags, fd, offset);
   void* const made = map_copy(f, where, bytes, protection, flags, offset);
-  const int why = errno;
-  (void)let_go(f);
-  errno = why;
+  (void)done_with(f, 0);
   return made;
 }
 ALSO(mmap64, mmap);

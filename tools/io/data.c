@@ -25,55 +25,38 @@ DECLARE_REAL(ftruncate);
 DECLARE_REAL(posix_fadvise);
 DECLARE_REAL(fallocate);
 DECLARE_REAL(posix_fallocate);
-DECLARE_REAL(splice);
+DECLARE_REAL(sync_file_range);
+DECLARE_REAL(readahead);
+DECLARE_REAL(syncfs);
 
-/* ---- one call of the host ---- */
+/* ---- calls that the host performs in one operation ---- */
 
-/* `call` uses `to`, the table. */
-#define FORWARD(what, size, call)                                                                  \
-  const struct farcall_io_table* const to_host = enter();                                          \
-  if (to_host == NULL) return -1;                                                                  \
-  const int64_t result = to_host->call;                                                            \
-  leave();                                                                                         \
-  count_forwarded(what, size);                                                                     \
-  return as_libc(result)
-
-int64_t read_file(struct file* f, void* to, size_t bytes) {
-  FORWARD(counted_read, result, read(f->number, to, bytes));
+int64_t read_file(struct file* f, void* to, size_t bytes, off_t offset) {
+  const int64_t result = host_read(f->number, to, bytes, offset);
+  count_forwarded(counted_read, result);
+  return result;
 }
-int64_t write_file(struct file* f, const void* from, size_t bytes) {
-  FORWARD(counted_write, result, write(f->number, from, bytes));
-}
-int64_t pread_file(struct file* f, void* to, size_t bytes, off_t offset) {
-  FORWARD(counted_read, result, pread(f->number, to, bytes, offset));
-}
-int64_t pwrite_file(struct file* f, const void* from, size_t bytes, off_t offset) {
-  FORWARD(counted_write, result, pwrite(f->number, from, bytes, offset));
+/* Writes like read_file() reads. */
+static int64_t write_file(struct file* f, const void* from, size_t bytes, off_t offset) {
+  const int64_t result = host_write(f->number, from, bytes, offset);
+  count_forwarded(counted_write, result);
+  return result;
 }
 int64_t seek_file(struct file* f, off_t offset, int whence) {
-  FORWARD(counted_lseek, 0, seek(f->number, offset, whence));
+  const int64_t result = host_seek(f->number, offset, whence);
+  count_forwarded(counted_lseek, 0);
+  return result;
 }
 int stat_file(struct file* f, struct farcall_io_status* status) {
-  const struct farcall_io_table* const to_host = enter();
-  if (to_host == NULL) return -1;
-  const int64_t result = to_host->fstat(f->number, status);
-  leave();
-  count_forwarded(counted_stat, 0);
-  return (int)as_libc(result);
-}
-static int64_t sync_file(struct file* f, int data_only) {
-  FORWARD(counted_fsync, 0, fsync(f->number, data_only));
-}
-static int64_t truncate_file(struct file* f, off_t size) {
-  FORWARD(counted_truncate, 0, ftruncate(f->number, size));
+  return forwarded(counted_stat, host_fstat(f->number, status));
 }
 
-/* The end of a function: gives `f` up, and errno stays as it is. */
-static int64_t done_with(struct file* f, int64_t result) {
-  const int why = errno;
-  (void)let_go(f);
-  errno = why;
-  return result;
+/* Checks the offset of a call that does not use the file's position. Returns 0 and sets EINVAL if
+ * the offset is negative. */
+static int is_offset(off_t offset) {
+  if (offset >= 0) return 1;
+  errno = EINVAL;
+  return 0;
 }
 
 /* ---- plain ---- */
@@ -84,7 +67,7 @@ EXPORT ssize_t read(int fd, void* to, size_t bytes) {
     pass(counted_read, other_file);
     return REAL(read)(fd, to, bytes);
   }
-  return done_with(f, read_file(f, to, bytes));
+  return done_with(f, read_file(f, to, bytes, FARCALL_IO_AT_POSITION));
 }
 
 EXPORT ssize_t write(int fd, const void* from, size_t bytes) {
@@ -93,7 +76,7 @@ EXPORT ssize_t write(int fd, const void* from, size_t bytes) {
     pass(counted_write, other_file);
     return REAL(write)(fd, from, bytes);
   }
-  return done_with(f, write_file(f, from, bytes));
+  return done_with(f, write_file(f, from, bytes, FARCALL_IO_AT_POSITION));
 }
 
 EXPORT ssize_t pread(int fd, void* to, size_t bytes, off_t offset) {
@@ -102,7 +85,7 @@ EXPORT ssize_t pread(int fd, void* to, size_t bytes, off_t offset) {
     pass(counted_read, other_file);
     return REAL(pread)(fd, to, bytes, offset);
   }
-  return done_with(f, pread_file(f, to, bytes, offset));
+  return done_with(f, is_offset(offset) ? read_file(f, to, bytes, offset) : -1);
 }
 ALSO(pread64, pread);
 
@@ -112,11 +95,11 @@ EXPORT ssize_t pwrite(int fd, const void* from, size_t bytes, off_t offset) {
     pass(counted_write, other_file);
     return REAL(pwrite)(fd, from, bytes, offset);
   }
-  return done_with(f, pwrite_file(f, from, bytes, offset));
+  return done_with(f, is_offset(offset) ? write_file(f, from, bytes, offset) : -1);
 }
 ALSO(pwrite64, pwrite);
 
-/* ---- as _FORTIFY_SOURCE has it ---- */
+/* ---- for _FORTIFY_SOURCE ---- */
 
 EXPORT ssize_t __read_chk(int fd, void* to, size_t bytes, size_t there);
 ssize_t __read_chk(int fd, void* to, size_t bytes, size_t there) {
@@ -133,8 +116,9 @@ ALSO(__pread64_chk, __pread_chk);
 
 /* ---- vectors ---- */
 
-/* Of one that is gathered, so that it goes in one call. */
-enum { most_gathered = 65536 };
+/* Maximum total size of vectors whose parts are first copied into one buffer, so that the host
+ * moves them in one operation. */
+enum { max_gathered = 65536 };
 
 static int64_t total_of(const struct iovec* parts, int count) {
   size_t all = 0;
@@ -145,16 +129,9 @@ static int64_t total_of(const struct iovec* parts, int count) {
   return (int64_t)all;
 }
 
-/* offset -1: at the file's position. */
-static int64_t read_part(struct file* f, void* to, size_t bytes, off_t offset) {
-  return offset == -1 ? read_file(f, to, bytes) : pread_file(f, to, bytes, offset);
-}
-static int64_t write_part(struct file* f, const void* from, size_t bytes, off_t offset) {
-  return offset == -1 ? write_file(f, from, bytes) : pwrite_file(f, from, bytes, offset);
-}
-
-/* Between memory of ours and parts that the program has named; how many bytes, as far as the parts
- * are there. */
+/* These two functions copy from the program's vectors into the library's buffer, and from the
+ * buffer into the vectors. They return the number of bytes that were copied before the first
+ * address that is not mapped. */
 static int64_t gather(char* to, size_t bytes, const struct iovec* parts, int count) {
   const struct iovec ours = {to, bytes};
   return process_vm_readv(getpid(), &ours, 1, parts, (unsigned long)count, 0);
@@ -164,20 +141,24 @@ static int64_t scatter(char* from, size_t bytes, const struct iovec* parts, int 
   return process_vm_writev(getpid(), &ours, 1, parts, (unsigned long)count, 0);
 }
 
-/* All of it in one call of the host. -2: the system refuses to gather. */
+/* Reads or writes all parts of a vector by one operation of the host, by way of the buffer
+ * `gathered`. Returns -2 if the system does not let the library read the parts, so that the
+ * caller must move each part separately. */
 static int64_t move_gathered(struct file* f, char* gathered, size_t bytes,
                              const struct iovec* parts, int count, off_t offset, int writes) {
   if (writes) {
     const int64_t there = gather(gathered, bytes, parts, count);
     if (there < 0) return errno == EFAULT ? -1 : -2;
-    return write_part(f, gathered, (size_t)there, offset);
+    return write_file(f, gathered, (size_t)there, offset);
   }
-  const int64_t got = read_part(f, gathered, bytes, offset);
+  const int64_t got = read_file(f, gathered, bytes, offset);
   if (got <= 0) return got;
   const int64_t put = scatter(gathered, (size_t)got, parts, count);
   const int why = errno;
-  /* What has found no place is still to come. */
-  if (offset == -1 && put < got) (void)seek_file(f, (put > 0 ? put : 0) - got, SEEK_CUR);
+  /* If some of the bytes could not be copied to the program's memory, set the file's position back
+   * to the first of these bytes. */
+  if (offset == FARCALL_IO_AT_POSITION && put < got)
+    (void)seek_file(f, (put > 0 ? put : 0) - got, SEEK_CUR);
   errno = why;
   return put;
 }
@@ -188,8 +169,11 @@ static int64_t move_parts(struct file* f, const struct iovec* named, int count, 
     errno = EINVAL;
     return -1;
   }
-  /* The program's own may not be there, and may change. */
-  struct iovec parts[IOV_MAX];
+  /* Copy the program's list first. It may be at a bad address, which must fail with EFAULT, and
+   * other threads may change it during the call. */
+  SPACE(space);
+  struct iovec* const parts = (struct iovec*)(void*)reserve(&space, (size_t)count * sizeof *parts);
+  if (parts == NULL) return -1;
   const struct iovec list = {(void*)(uintptr_t)named, (size_t)count * sizeof *named};
   const int64_t copied = count == 0 ? 0 : gather((char*)parts, list.iov_len, &list, 1);
   if (copied < 0 && errno != EFAULT) {
@@ -199,11 +183,11 @@ static int64_t move_parts(struct file* f, const struct iovec* named, int count, 
     return -1;
   }
   const int64_t all = total_of(parts, count);
-  if (all < 0 || offset < -1) {
+  if (all < 0 || offset < FARCALL_IO_AT_POSITION) {
     errno = EINVAL;
     return -1;
   }
-  char* const gathered = count > 1 && all != 0 && all <= most_gathered ? malloc((size_t)all) : NULL;
+  char* const gathered = count > 1 && all != 0 && all <= max_gathered ? malloc((size_t)all) : NULL;
   if (gathered != NULL) {
     const int64_t result = move_gathered(f, gathered, (size_t)all, parts, count, offset, writes);
     const int why = errno;
@@ -215,9 +199,9 @@ static int64_t move_parts(struct file* f, const struct iovec* named, int count, 
   for (int i = 0; i < count; ++i) {
     const size_t bytes = parts[i].iov_len;
     if (bytes == 0) continue;
-    const off_t at = offset == -1 ? -1 : offset + done;
-    const int64_t moved = writes ? write_part(f, parts[i].iov_base, bytes, at)
-                                 : read_part(f, parts[i].iov_base, bytes, at);
+    const off_t at = offset == FARCALL_IO_AT_POSITION ? offset : offset + done;
+    const int64_t moved = writes ? write_file(f, parts[i].iov_base, bytes, at)
+                                 : read_file(f, parts[i].iov_base, bytes, at);
     if (moved < 0) return done > 0 ? done : -1;
     done += moved;
     if ((size_t)moved < bytes) break;
@@ -231,7 +215,7 @@ EXPORT ssize_t readv(int fd, const struct iovec* parts, int count) {
     pass(counted_read, other_file);
     return REAL(readv)(fd, parts, count);
   }
-  return done_with(f, move_parts(f, parts, count, -1, 0));
+  return done_with(f, move_parts(f, parts, count, FARCALL_IO_AT_POSITION, 0));
 }
 
 EXPORT ssize_t writev(int fd, const struct iovec* parts, int count) {
@@ -240,17 +224,7 @@ EXPORT ssize_t writev(int fd, const struct iovec* parts, int count) {
     pass(counted_write, other_file);
     return REAL(writev)(fd, parts, count);
   }
-  return done_with(f, move_parts(f, parts, count, -1, 1));
-}
-
-/* An offset less than 0 is an error, other than with the flags. */
-static int64_t move_at(struct file* f, const struct iovec* parts, int count, off_t offset,
-                       int writes) {
-  if (offset < 0) {
-    errno = EINVAL;
-    return -1;
-  }
-  return move_parts(f, parts, count, offset, writes);
+  return done_with(f, move_parts(f, parts, count, FARCALL_IO_AT_POSITION, 1));
 }
 
 EXPORT ssize_t preadv(int fd, const struct iovec* parts, int count, off_t offset) {
@@ -259,7 +233,7 @@ EXPORT ssize_t preadv(int fd, const struct iovec* parts, int count, off_t offset
     pass(counted_read, other_file);
     return REAL(preadv)(fd, parts, count, offset);
   }
-  return done_with(f, move_at(f, parts, count, offset, 0));
+  return done_with(f, is_offset(offset) ? move_parts(f, parts, count, offset, 0) : -1);
 }
 ALSO(preadv64, preadv);
 
@@ -269,7 +243,7 @@ EXPORT ssize_t pwritev(int fd, const struct iovec* parts, int count, off_t offse
     pass(counted_write, other_file);
     return REAL(pwritev)(fd, parts, count, offset);
   }
-  return done_with(f, move_at(f, parts, count, offset, 1));
+  return done_with(f, is_offset(offset) ? move_parts(f, parts, count, offset, 1) : -1);
 }
 ALSO(pwritev64, pwritev);
 
@@ -311,19 +285,46 @@ EXPORT off_t lseek(int fd, off_t offset, int whence) {
 }
 ALSO(lseek64, lseek);
 
+static int64_t sync_file(struct file* f, int data_only) {
+  return done_with(f, forwarded(counted_fsync, host_fsync(f->number, data_only)));
+}
+
 EXPORT int fsync(int fd) {
   struct file* const f = file_of(fd);
-  return f == NULL ? REAL(fsync)(fd) : (int)done_with(f, sync_file(f, 0));
+  return f == NULL ? REAL(fsync)(fd) : (int)sync_file(f, 0);
 }
 
 EXPORT int fdatasync(int fd) {
   struct file* const f = file_of(fd);
-  return f == NULL ? REAL(fdatasync)(fd) : (int)done_with(f, sync_file(f, 1));
+  return f == NULL ? REAL(fdatasync)(fd) : (int)sync_file(f, 1);
+}
+
+EXPORT int sync_file_range(int fd, off_t offset, off_t bytes, unsigned flags) {
+  struct file* const f = file_of(fd);
+  if (f == NULL) return REAL(sync_file_range)(fd, offset, bytes, flags);
+  const unsigned waits = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (offset < 0 || bytes < 0 || (flags & ~(waits | SYNC_FILE_RANGE_WRITE)) != 0) {
+    errno = EINVAL;
+    return (int)done_with(f, -1);
+  }
+  /* The host has no such operation. A call that waits gets the stronger one, for all bytes. */
+  return (int)((flags & waits) != 0 ? sync_file(f, 1) : done_with(f, 0));
+}
+
+EXPORT int syncfs(int fd) {
+  struct file* const f = file_of(fd);
+  return f == NULL ? REAL(syncfs)(fd) : (int)sync_file(f, 0);
+}
+
+EXPORT ssize_t readahead(int fd, off_t offset, size_t bytes) {
+  struct file* const f = file_of(fd);
+  return f == NULL ? REAL(readahead)(fd, offset, bytes) : (ssize_t)done_with(f, 0);
 }
 
 EXPORT int ftruncate(int fd, off_t size) {
   struct file* const f = file_of(fd);
-  return f == NULL ? REAL(ftruncate)(fd, size) : (int)done_with(f, truncate_file(f, size));
+  if (f == NULL) return REAL(ftruncate)(fd, size);
+  return (int)done_with(f, forwarded(counted_truncate, host_ftruncate(f->number, size)));
 }
 ALSO(ftruncate64, ftruncate);
 
@@ -334,8 +335,8 @@ EXPORT int posix_fadvise(int fd, off_t offset, off_t bytes, int advice) {
 }
 ALSO(posix_fadvise64, posix_fadvise);
 
-static int64_t allocate(struct file* f, int mode, off_t offset, off_t bytes) {
-  FORWARD(counted_fallocate, 0, allocate(f->number, mode, offset, bytes));
+static int allocate(struct file* f, int mode, off_t offset, off_t bytes) {
+  return forwarded(counted_fallocate, host_allocate(f->number, mode, offset, (uint64_t)bytes));
 }
 
 EXPORT int fallocate(int fd, int mode, off_t offset, off_t bytes) {
@@ -345,7 +346,7 @@ EXPORT int fallocate(int fd, int mode, off_t offset, off_t bytes) {
 }
 ALSO(fallocate64, fallocate);
 
-/* It returns what others put into errno, and leaves that alone. */
+/* Unlike other calls, posix_fallocate() returns the error number, and does not change errno. */
 EXPORT int posix_fallocate(int fd, off_t offset, off_t bytes) {
   struct file* const f = file_of(fd);
   if (f == NULL) return REAL(posix_fallocate)(fd, offset, bytes);
@@ -356,13 +357,17 @@ EXPORT int posix_fallocate(int fd, off_t offset, off_t bytes) {
 }
 ALSO(posix_fallocate64, posix_fallocate);
 
-/* Programs read and write instead. */
-EXPORT ssize_t splice(int from, off_t* from_at, int to, off_t* to_at, size_t bytes,
-                      unsigned flags) {
-  struct file* f = file_of(from);
-  if (f == NULL) f = file_of(to);
-  if (f == NULL) return REAL(splice)(from, from_at, to, to_at, bytes, flags);
-  (void)let_go(f);
-  errno = EINVAL;
-  return -1;
-}
+/* ---- other names ---- */
+
+EXPORT ssize_t __read(int fd, void* to, size_t bytes);
+ALSO(__read, read);
+EXPORT ssize_t __write(int fd, const void* from, size_t bytes);
+ALSO(__write, write);
+EXPORT ssize_t __pread64(int fd, void* to, size_t bytes, off_t offset);
+ALSO(__pread64, pread);
+EXPORT ssize_t __pwrite64(int fd, const void* from, size_t bytes, off_t offset);
+ALSO(__pwrite64, pwrite);
+EXPORT off_t __lseek(int fd, off_t offset, int whence);
+off_t __lseek(int fd, off_t offset, int whence) { return lseek(fd, offset, whence); }
+EXPORT off_t llseek(int fd, off_t offset, int whence);
+off_t llseek(int fd, off_t offset, int whence) { return lseek(fd, offset, whence); }

@@ -8,15 +8,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-_Atomic(struct file*) files[most_descriptors];
+_Atomic(struct file*) files[max_descriptors];
 
-/* Descriptions are used again, never freed: a thread may look at one that was just closed. */
+/* Guards the list of free descriptions. A struct file is reused but never freed, because another
+ * thread may still read one whose descriptor was just closed. */
 static pthread_mutex_t free_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct file* first_free;
 
@@ -28,24 +28,34 @@ DECLARE_REAL(dup2);
 DECLARE_REAL(dup3);
 DECLARE_REAL(fcntl);
 DECLARE_REAL(fcntl64);
-DECLARE_REAL(flock);
 DECLARE_REAL(ioctl);
 
+/* Adds new descriptions to the list of free ones. Called with the mutex. */
+static void make_files(void) {
+  enum { bytes = 1 << 16 };
+  struct file* const made = system_memory(bytes);
+  for (size_t i = 0; made != NULL && i < bytes / sizeof *made; ++i) {
+    made[i].next_free = first_free;
+    first_free = &made[i];
+  }
+}
+
 static struct file* new_file(void) {
-  pthread_mutex_lock(&free_mutex);
-  struct file* f = first_free;
+  lock(&free_mutex);
+  if (first_free == NULL) make_files();
+  struct file* const f = first_free;
   if (f != NULL) first_free = f->next_free;
-  pthread_mutex_unlock(&free_mutex);
-  return f != NULL ? f : calloc(1, sizeof *f);
+  unlock(&free_mutex);
+  return f;
 }
 
 static void free_file(struct file* f) {
   free(f->path);
   f->path = NULL;
-  pthread_mutex_lock(&free_mutex);
+  lock(&free_mutex);
   f->next_free = first_free;
   first_free = f;
-  pthread_mutex_unlock(&free_mutex);
+  unlock(&free_mutex);
 }
 
 void descriptors_after_fork(void) { free_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
@@ -57,29 +67,49 @@ struct file* hold(int fd) {
     uint32_t uses = atomic_load(&f->uses);
     while (uses != 0 && !atomic_compare_exchange_weak(&f->uses, &uses, uses + 1)) {
     }
-    if (uses == 0) continue; /* it is about to leave the table */
-    if (atomic_load(&files[fd]) == f) return f;
-    /* Closed, and perhaps opened as another one. */
-    (void)let_go(f);
+    /* The file was closed by another thread, which will soon remove it from the table. Try
+     * again. */
+    if (uses == 0) continue;
+    if (atomic_load(&files[fd]) == f) {
+      hold_back();
+      return f;
+    }
+    /* The descriptor was closed before the file was held, and may represent another file now.
+     * Release the file and try again. */
+    (void)release_file(f);
   }
 }
 
-int let_go(struct file* f) {
+int is_hosts_descriptor(int fd) {
+  struct file* const f = file_of(fd);
+  if (f == NULL) return 0;
+  return (int)done_with(f, 1);
+}
+
+int release_file(struct file* f) {
   if (atomic_fetch_sub(&f->uses, 1) != 1) return 0;
   const int kept = atomic_load(&f->kept);
   if (kept >= 0) REAL(close)(kept);
-  int64_t result = 0;
-  const struct farcall_io_table* const to = enter();
-  if (to != NULL) {
-    result = to->close(f->number);
-    leave();
-  }
+  /* Inside a forwarded call, don't ask the host to close the file. The target notices the end of
+   * the descriptor, and closes the file itself. */
+  const int result = is_forwarding() ? 0 : (int)host_close(f->number);
+  const int why = errno;
   free_file(f);
-  return (int)as_libc(result);
+  errno = why;
+  return result;
 }
 
-/* The descriptor is about to stand for something else. Where calls may be under way, the file stays
- * open at the host until they have ended, as the system has it. */
+int64_t done_with(struct file* f, int64_t result) {
+  const int why = errno;
+  (void)release_file(f);
+  let_through();
+  errno = why;
+  return result;
+}
+
+/* Must be called when the program is about to close or replace a descriptor. If calls on the file
+ * may still run, keeps a copy of the placeholder. The file then stays open at the host until these
+ * calls have ended, like a local file. */
 static void keep_for_calls(int fd, struct file* f) {
   if (atomic_load(&f->uses) < 2 || atomic_load(&f->kept) >= 0) return;
   const int copy = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, first_own_descriptor);
@@ -87,20 +117,21 @@ static void keep_for_calls(int fd, struct file* f) {
   if (copy >= 0 && !atomic_compare_exchange_strong(&f->kept, &none, copy)) REAL(close)(copy);
 }
 
-/* A descriptor is one more of `f`, of which the caller has a use that goes over to it. */
+/* Makes the descriptor represent `f`. The table takes over the caller's reference to `f`. */
 static void set_file(int fd, struct file* f) {
   atomic_store_explicit(&files[fd], f, memory_order_release);
 }
 
 struct file* take_file(int fd) {
-  if ((unsigned)fd >= most_descriptors) return NULL;
+  if ((unsigned)fd >= max_descriptors) return NULL;
   if (atomic_load_explicit(&files[fd], memory_order_acquire) == NULL) return NULL;
   return atomic_exchange(&files[fd], NULL);
 }
 
-/* With one use. Null: no memory, or no place in the table. */
+/* Makes a struct file with one reference. Returns null if there is no memory, or if the
+ * descriptor's number is too high for the table. */
 static struct file* describe(const struct farcall_io_opened* opened, int flags, const char* path) {
-  struct file* const f = opened->descriptor < most_descriptors ? new_file() : NULL;
+  struct file* const f = opened->descriptor < max_descriptors ? new_file() : NULL;
   if (f == NULL) return NULL;
   f->number = opened->file;
   atomic_store(&f->kept, -1);
@@ -115,9 +146,10 @@ int use_descriptor(const struct farcall_io_opened* opened, int flags, const char
   const int fd = opened->descriptor;
   struct file* const f = describe(opened, flags, path);
   if (f == NULL) {
-    /* The target closes the file when it sees that. */
+    /* Only close the descriptor, because the target notices this, and closes the file at the
+     * host. */
     REAL(close)(fd);
-    errno = fd >= most_descriptors ? EMFILE : ENOMEM;
+    errno = fd >= max_descriptors ? EMFILE : ENOMEM;
     return -1;
   }
   prepare_standard_stream(fd);
@@ -129,7 +161,8 @@ int use_descriptor(const struct farcall_io_opened* opened, int flags, const char
 int adopt_descriptor(const struct farcall_io_opened* opened, int flags, const char* path) {
   const int fd = opened->descriptor;
   struct file* f = NULL;
-  /* Its copies have low numbers as well, mostly. */
+  /* Look for another descriptor of the same file, but only among low numbers, because most
+   * copies have low numbers. */
   for (int other = 0; other < 64 && f == NULL; ++other) {
     struct file* const seen = atomic_load(&files[other]);
     if (seen != NULL && seen->number == opened->file) f = seen;
@@ -146,7 +179,7 @@ int adopt_descriptor(const struct farcall_io_opened* opened, int flags, const ch
 }
 
 void forget_descriptors(void) {
-  for (int fd = 0; fd < most_descriptors; ++fd) {
+  for (int fd = 0; fd < max_descriptors; ++fd) {
     struct file* const f = take_file(fd);
     if (f != NULL && atomic_fetch_sub(&f->uses, 1) == 1) free_file(f);
   }
@@ -157,7 +190,8 @@ EXPORT int close(int fd) {
   if (f == NULL) {
     pass(counted_close, other_file);
     if (is_connection(fd) || (fd >= 0 && fd == working_folder_descriptor())) {
-      /* As where a program closes whatever there may be. */
+      /* Fail as if there were no such descriptor. Some programs close every number, and must not
+       * close the library's descriptors. */
       errno = EBADF;
       return -1;
     }
@@ -166,23 +200,27 @@ EXPORT int close(int fd) {
   count_forwarded(counted_close, 0);
   keep_for_calls(fd, f);
   REAL(close)(fd);
-  return let_go(f);
+  return release_file(f);
 }
 
+EXPORT int __close(int fd);
+ALSO(__close, close);
+
 static void close_ours(unsigned first, unsigned last) {
-  for (unsigned fd = first; fd <= last && fd < most_descriptors; ++fd) {
+  for (unsigned fd = first; fd <= last && fd < max_descriptors; ++fd) {
     struct file* const f = take_file((int)fd);
-    if (f != NULL) (void)let_go(f);
+    if (f != NULL) (void)release_file(f);
   }
 }
 
-/* The highest descriptor is not known: as many are looked at as may be open. */
+/* Returns the end of a range of descriptors that is checked for files of the host. The highest
+ * open descriptor is unknown, so the range ends at the limit of open descriptors, or at `last`. */
 static unsigned last_descriptor(unsigned last) {
   const long most = sysconf(_SC_OPEN_MAX);
   return most > 0 && (unsigned long)most < last ? (unsigned)most : last;
 }
 
-/* All but the working folder. */
+/* Closes a range of descriptors, except the descriptor of the working folder. */
 static int close_others(unsigned first, unsigned last, int flags) {
   const unsigned kept = (unsigned)working_folder_descriptor();
   if (kept < first || kept > last) return REAL(close_range)(first, last, flags);
@@ -201,7 +239,7 @@ EXPORT int close_range(unsigned first, unsigned last, int flags) {
 EXPORT void closefrom(int first) {
   if (atomic_load(&attached) != NULL) {
     leave_connection();
-    close_ours(first < 0 ? 0 : (unsigned)first, last_descriptor(most_descriptors - 1));
+    close_ours(first < 0 ? 0 : (unsigned)first, last_descriptor(max_descriptors - 1));
   }
   if (working_folder_descriptor() < 0) {
     REAL(closefrom)(first);
@@ -210,13 +248,14 @@ EXPORT void closefrom(int first) {
   }
 }
 
-/* `made` is a copy of the placeholder of `f`, whose use goes over to it. */
+/* Completes the copy of a descriptor. `made` is a copy of the placeholder of `f`, or negative after
+ * an error. Makes `made` represent `f`. The table takes over the caller's reference to `f`. */
 static int keep_copy(int made, struct file* f) {
   count_forwarded(counted_dup, 0);
-  if (made < 0 || made >= most_descriptors) {
+  if (made < 0 || made >= max_descriptors) {
     const int why = made < 0 ? errno : EMFILE;
     if (made >= 0) REAL(close)(made);
-    (void)let_go(f);
+    (void)release_file(f);
     errno = why;
     return -1;
   }
@@ -227,17 +266,20 @@ static int keep_copy(int made, struct file* f) {
 
 EXPORT int dup(int fd) {
   struct file* const f = file_of(fd);
-  return f == NULL ? REAL(dup)(fd) : keep_copy(REAL(dup)(fd), f);
+  if (f == NULL) return REAL(dup)(fd);
+  const int made = keep_copy(REAL(dup)(fd), f);
+  let_through();
+  return made;
 }
 
 static int libcs_dup_onto(int fd, int wanted, int flags, int is_dup3) {
   return is_dup3 ? REAL(dup3)(fd, wanted, flags) : REAL(dup2)(fd, wanted);
 }
 
-/* Other threads may use the descriptor all the while: it stands for the one file, then for the
- * other one, and never for the placeholder alone. */
+/* Makes `wanted` a copy of `fd`. Other threads may use `wanted` during the call. They find first
+ * the old file and afterwards the new one, but never a placeholder without its file. */
 static int dup_onto(int fd, int wanted, int flags, int is_dup3) {
-  if (fd == wanted || (unsigned)wanted >= most_descriptors)
+  if (fd == wanted || (unsigned)wanted >= max_descriptors)
     return libcs_dup_onto(fd, wanted, flags, is_dup3);
   struct file* const f = file_of(fd);
   if (is_connection(wanted)) leave_connection();
@@ -246,7 +288,7 @@ static int dup_onto(int fd, int wanted, int flags, int is_dup3) {
   struct file* const replaced = file_of(wanted);
   if (replaced != NULL) {
     keep_for_calls(wanted, replaced);
-    (void)let_go(replaced);
+    (void)done_with(replaced, 0);
   }
   if (f != NULL) {
     prepare_standard_stream(wanted);
@@ -262,12 +304,15 @@ static int dup_onto(int fd, int wanted, int flags, int is_dup3) {
   } else if (f != NULL) {
     count_forwarded(counted_dup, 0);
   }
-  if (before != NULL) (void)let_go(before);
+  if (before != NULL) (void)release_file(before);
+  if (f != NULL) let_through();
   errno = why;
   return made;
 }
 
 EXPORT int dup2(int fd, int wanted) { return dup_onto(fd, wanted, 0, 0); }
+EXPORT int __dup2(int fd, int wanted);
+int __dup2(int fd, int wanted) { return dup2(fd, wanted); }
 EXPORT int dup3(int fd, int wanted, int flags) { return dup_onto(fd, wanted, flags, 1); }
 
 static int control(int fd, struct file* f, int what, void* argument) {
@@ -283,14 +328,11 @@ static int control(int fd, struct file* f, int what, void* argument) {
     return atomic_load(&f->flags);
   case F_SETFL: {
     const int changeable = O_APPEND | O_NONBLOCK;
-    const struct farcall_io_table* const to = enter();
-    if (to == NULL) return -1;
     const int flags =
         (atomic_load(&f->flags) & ~changeable) | ((int)(intptr_t)argument & changeable);
-    const int64_t result = to->set_flags(f->number, flags);
-    leave();
+    const int64_t result = host_set_flags(f->number, flags);
     if (result >= 0) atomic_store(&f->flags, flags);
-    return (int)as_libc(result);
+    return (int)result;
   }
   case F_GETLK:
   case F_SETLK:
@@ -308,7 +350,8 @@ static int control(int fd, struct file* f, int what, void* argument) {
   }
 }
 
-/* An argument that is a number is taken as a pointer, and handed on so: the same register. */
+/* Defines a form of fcntl(). Its third argument is always taken and passed on as a pointer. This
+ * also works for a number, because numbers and pointers are passed in the same register. */
 #define DEFINE_FCNTL(name)                                                                         \
   EXPORT int name(int fd, int what, ...) {                                                         \
     va_list more;                                                                                  \
@@ -318,23 +361,12 @@ static int control(int fd, struct file* f, int what, void* argument) {
     struct file* const f = file_of(fd);                                                            \
     if (f == NULL) return REAL(name)(fd, what, argument);                                          \
     count_forwarded(counted_fcntl, 0);                                                             \
-    const int result = control(fd, f, what, argument);                                             \
-    const int why = errno;                                                                         \
-    (void)let_go(f);                                                                               \
-    errno = why;                                                                                   \
-    return result;                                                                                 \
+    return (int)done_with(f, control(fd, f, what, argument));                                      \
   }
 DEFINE_FCNTL(fcntl)
 DEFINE_FCNTL(fcntl64)
-
-EXPORT int flock(int fd, int what) {
-  struct file* const f = file_of(fd);
-  if (f == NULL) return REAL(flock)(fd, what);
-  (void)let_go(f);
-  pass(counted_flock, not_offered);
-  errno = ENOLCK;
-  return -1;
-}
+EXPORT int __fcntl(int fd, int what, ...);
+ALSO(__fcntl, fcntl);
 
 EXPORT int ioctl(int fd, unsigned long what, ...) {
   va_list more;
@@ -343,26 +375,23 @@ EXPORT int ioctl(int fd, unsigned long what, ...) {
   va_end(more);
   struct file* const f = file_of(fd);
   if (f == NULL) return REAL(ioctl)(fd, what, argument);
-  int result = -1;
-  int why = ENOTTY;
-  if (what == FIONREAD) {
-    struct farcall_io_status status;
-    const int64_t at = stat_file(f, &status) == 0 ? seek_file(f, 0, SEEK_CUR) : -1;
-    why = errno;
-    if (at >= 0) {
-      const int64_t left = status.size > at ? status.size - at : 0;
-      *(int*)argument = left > INT32_MAX ? INT32_MAX : (int)left;
-      result = 0;
-    }
-    count_forwarded(counted_ioctl, 0);
-  } else {
+  if (what != FIONREAD) {
     pass(counted_ioctl, not_offered);
+    errno = ENOTTY;
+    return (int)done_with(f, -1);
   }
-  (void)let_go(f);
-  errno = why;
-  return result;
+  count_forwarded(counted_ioctl, 0);
+  struct farcall_io_status status;
+  const int64_t at = stat_file(f, &status) == 0 ? seek_file(f, 0, SEEK_CUR) : -1;
+  if (at < 0 || !is_space(argument, sizeof(int))) return (int)done_with(f, -1);
+  const int64_t left = status.size > at ? status.size - at : 0;
+  *(int*)argument = left > INT32_MAX ? INT32_MAX : (int)left;
+  return (int)done_with(f, 0);
 }
 
-/* A child that shares the memory would close its parent's descriptors, as it prepares itself for
- * another program. */
+/* vfork() acts like fork(). Otherwise parent and child would share the library's memory, and the
+ * child would remove descriptors from its parent's table while it prepares to run another
+ * program. */
 EXPORT pid_t vfork(void) { return fork(); }
+EXPORT pid_t __vfork(void);
+pid_t __vfork(void) { return fork(); }

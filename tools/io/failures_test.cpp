@@ -16,9 +16,10 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/// Disks that are full, and processes that are killed, while files of the host are written.
+/// Tests full disks, and processes that are killed, while files of the host are written.
 namespace farcall::test {
 namespace {
 
@@ -31,15 +32,19 @@ INSTANTIATE_TEST_SUITE_P(over, files_of_targets_that_are_killed, ::testing::Valu
 
 // ---- a full disk ----
 
-/// Prints what its target found.
+/// Mounts a file system of 1 MiB. Returns false, and prints a line, if this is not possible.
+bool has_small_disk(const std::string& tree) {
+  const bool is_mounted = ::unshare(CLONE_NEWNS) == 0 &&
+                          ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                          ::mount("none", tree.c_str(), "tmpfs", 0, "size=1m") == 0;
+  if (!is_mounted) say("no mount");
+  return is_mounted;
+}
+
+/// Runs the host, and prints the target's results.
 int host_with_a_small_disk() {
   const std::string tree = std::getenv("FARCALL_TEST_TREE");
-  if (::unshare(CLONE_NEWNS) != 0 ||
-      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      ::mount("none", tree.c_str(), "tmpfs", 0, "size=1m") != 0) {
-    say("no mount");
-    return 0;
-  }
+  if (!has_small_disk(tree)) return 0;
   job_options options = with_targets("shm");
   options.host_files = tree;
   job j(options);
@@ -52,7 +57,7 @@ int host_with_a_small_disk() {
       ++calls;
     seen += calls >= 10 && calls < 100 ? "full " : "calls " + std::to_string(calls) + " ";
     seen += std::to_string(errno) + " ";
-    // Told once; and again by who tries again.
+    // The error is reported once, and again for another write.
     seen += std::to_string(::close(fd)) + " ";
     const int other = ::open((in + "/b").c_str(), O_WRONLY | O_CREAT, 0644);
     const ssize_t written = ::write(other, block.data(), block.size());
@@ -75,9 +80,76 @@ TEST(files_of_hosts, tell_of_a_full_disk) {
   EXPECT_EQ(said, "full " + std::to_string(ENOSPC) + " 0 close");
 }
 
+/// Fills the disk in a child of a fork, makes space, and goes on behind what was written. Returns 0
+/// if the file has every byte at its place.
+int fill_and_go_on(const std::string& in) {
+  const std::string ballast = in + "/ballast";
+  const int other = ::open(ballast.c_str(), O_WRONLY | O_CREAT, 0644);
+  std::vector<char> block(100'000, 'b');
+  for (int i = 0; i < 5; ++i)
+    (void)!::write(other, block.data(), block.size());
+  ::close(other);
+  const int fd = ::open((in + "/a").c_str(), O_RDWR | O_CREAT, 0644);
+  constexpr std::size_t all = 900'000;
+  bool was_full = false;
+  for (std::size_t done = 0; done < all;) {
+    for (std::size_t i = 0; i < block.size(); ++i)
+      block[i] = static_cast<char>((done + i) % 251);
+    const ssize_t n = ::write(fd, block.data(), block.size());
+    if (n > 0) done += static_cast<std::size_t>(n);
+    if (n < 0 && (errno != ENOSPC || was_full)) return errno;
+    if (n < 0) {
+      was_full = true;
+      if (::lseek(fd, 0, SEEK_CUR) != static_cast<off_t>(done)) return 1000;
+      ::unlink(ballast.c_str());
+    }
+  }
+  std::vector<char> back(all);
+  if (!was_full || ::pread(fd, back.data(), all, 0) != static_cast<ssize_t>(all)) return 1001;
+  for (std::size_t i = 0; i < all; ++i) {
+    if (back[i] != static_cast<char>(i % 251)) return 1002;
+  }
+  return 0;
+}
+
+int host_of_a_child_with_a_small_disk() {
+  const std::string tree = std::getenv("FARCALL_TEST_TREE");
+  if (!has_small_disk(tree)) return 0;
+  job_options options = with_targets("shm");
+  options.host_files = tree;
+  job j(options);
+  const auto use = +[](const std::string& in) {
+    std::vector<std::int64_t> seen = in_child(
+        +[](const std::string& path) { return std::vector<std::int64_t>{fill_and_go_on(path)}; },
+        in);
+    // Writes to stdout, fails, and tells so by a stream that it has closed.
+    const std::string sorts = "seq 50000 | sort -o " + in + "/sorted 2> /dev/null";
+    // NOLINTNEXTLINE(cert-env33-c,concurrency-mt-unsafe): a program is what is tested
+    seen.push_back(WEXITSTATUS(std::system(sorts.c_str())));
+    return seen;
+  };
+  for (const std::int64_t each : sync(j.targets().front(), use, tree))
+    say("result " + std::to_string(each));
+  return 0;
+}
+const role the_host_of_a_child("host of a child with a small disk",
+                               host_of_a_child_with_a_small_disk);
+
+TEST(files_of_hosts, have_what_children_wrote_before_the_disk_was_full) {
+  const scratch_tree tree;
+  const scoped_variable where("FARCALL_TEST_TREE", (tree / ".").c_str());
+  const scoped_variable preload("LD_PRELOAD", FARCALL_IO_LIBRARY);
+  const scoped_variable forward("FARCALL_IO_FORWARD", "always");
+  role_process host("host of a child with a small disk");
+  const std::string said = host.line();
+  if (said == "no mount") GTEST_SKIP() << "this system lets nobody mount a file system";
+  EXPECT_EQ(said, "result 0");
+  EXPECT_EQ(host.line(), "result 2") << "the status of sort";
+}
+
 // ---- a target that is killed while it writes ----
 
-TEST_P(files_of_targets_that_are_killed, keep_what_was_told_to_be_there) {
+TEST_P(files_of_targets_that_are_killed, keep_writes_that_were_synced) {
   constexpr std::size_t block = 50'000;
   const auto write_durably = +[](const std::string& path, std::size_t at) {
     const std::vector<char> bytes(block, static_cast<char>('a' + at));
@@ -85,7 +157,7 @@ TEST_P(files_of_targets_that_are_killed, keep_what_was_told_to_be_there) {
     const bool is_good = ::pwrite(fd, bytes.data(), block, static_cast<off_t>(at * block)) ==
                              static_cast<ssize_t>(block) &&
                          ::fsync(fd) == 0;
-    // Open to the end, with more on its way.
+    // Open to the end, with further writes under way.
     (void)::pwrite(fd, bytes.data(), block, static_cast<off_t>((at + 20) * block));
     return is_good;
   };
@@ -127,7 +199,7 @@ int host_to_be_killed() {
 }
 const role the_host("host to be killed", host_to_be_killed);
 
-TEST(files_of_hosts, keep_no_target_whose_host_is_killed) {
+TEST(files_of_hosts, end_targets_whose_host_is_killed) {
   const scratch_tree tree;
   const scoped_variable where("FARCALL_TEST_TREE", (tree / ".").c_str());
   const scoped_variable preload("LD_PRELOAD", FARCALL_IO_LIBRARY);

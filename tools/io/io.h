@@ -4,6 +4,7 @@
 #include <farcall/files/io_table.h>
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,169 +12,281 @@
 #include <sys/types.h>
 
 #define EXPORT __attribute__((visibility("default")))
-/* A second name of a function above. */
+/* Gives a function a second name. The function must be defined above the use. */
 #define ALSO(name, of) extern EXPORT __typeof__(name) name __attribute__((alias(#of)))
 
 /* ---- libc ---- */
 
-/* The next function of that name, which is libc's: as of dlsym(RTLD_NEXT). `kept` remembers it. */
+/* Returns libc's function of that name: the next one in load order, as by dlsym(RTLD_NEXT).
+ * `kept` caches the function. */
 typedef void (*any_function)(void);
 any_function find_next(_Atomic(any_function)* kept, const char* name);
-/* In a function: REAL(read)(fd, to, n). Its type is that of the declaration. */
+/* DECLARE_REAL(read) makes libc's read() callable as REAL(read)(fd, to, n). The type of the
+ * function is the one with which read() is declared. */
 #define DECLARE_REAL(name) static _Atomic(any_function) real_of_##name
 #define REAL(name) ((__typeof__(&name))find_next(&real_of_##name, #name))
 
 /* ---- the job ---- */
 
-/* Null until the target's job attaches, or in a program that a target has started, from the
- * beginning, `through_target`; afterwards never null again. */
+/* Table by which operations are requested. It is null until the target's job attaches the
+ * library, and never null afterwards. In a program that a target has started, it is
+ * `through_target` from the beginning. */
 extern _Atomic(const struct farcall_io_table*) attached;
 
-/* Begins a call of the table; null, with errno EIO, within such a call. To be followed by leave().
- */
-const struct farcall_io_table* enter(void);
-void leave(void);
-/* A result of the table, as libc gives it: -1 and errno, or the number. */
-int64_t as_libc(int64_t result);
+/* Has an operation performed by the job or the target. Returns the operation's result, or -1
+ * with errno. Fails with EIO if the calling thread is already inside forward(). */
+int64_t forward(const struct farcall_io_request* request);
+/* Notes that the text of a path begins with the path of an open folder of the host, whose number is
+ * `folder`, or of none (0). forward() tells the host, which follows the folder if it was renamed.
+ * Each thread knows the last two such texts. */
+void begins_at(const char* text, uint64_t folder);
+/* True while the calling thread is inside forward(). */
+int is_forwarding(void);
 
-/* ---- programs that a target starts, and children of forks ---- */
+/* Defines a function for each row of the table, such as host_open(path, flags, mode, opened).
+ * The row also gives the function's parameters. */
+#define DEFINE_CALL(name, traits, parameters, ...)                                                 \
+  static inline int64_t host_##name parameters {                                                   \
+    const struct farcall_io_request request = {.operation = farcall_io_op_##name, __VA_ARGS__};    \
+    return forward(&request);                                                                      \
+  }
+FARCALL_IO_OPERATIONS(DEFINE_CALL)
+#undef DEFINE_CALL
 
-/* Has the target do everything, by its socket. */
+/* ---- programs that a target has started, and children of forks ---- */
+
+/* Table of operations that a target performs for this process. Requests go through the target's
+ * socket. */
 extern const struct farcall_io_table through_target;
-/* This process is one of them. */
+/* True if a target has started this process, or if it is a child of a fork. */
 int is_child(void);
-/* `socket` is as in the variable FARCALL_IO_SOCKET. -1: it names none. */
+/* Sets the target's address, which must have the form of the variable FARCALL_IO_SOCKET. Returns
+ * -1 if it has another form. */
 int use_target(const char* socket);
-/* Takes over descriptors of the host's files that the program was started with. */
+/* Returns 1 if the absolute path is beneath a prefix in the target's address, 2 if the prefix is
+ * read-only, and 0 otherwise.
+ * Compares the words of the path, and opens no file. */
+int is_hosts_path(const char* path);
+/* Finds the inherited descriptors that are placeholders of the host's files, and enters them into
+ * the table. Called at the program's start. */
 void adopt_descriptors(void);
-/* Where the library's own descriptors begin: programs look at low numbers, and close or take what
- * they find there. */
+/* If possible, the library's own descriptors have this number or a higher one, because programs
+ * close or reuse low numbers. */
 enum { first_own_descriptor = 700 };
-/* One that the program shall not close, and may put another one into the place of. */
+/* True for the descriptor of the library's connection to the target. If the program closes this
+ * descriptor, close() fails. The program may put another file at the descriptor's number. */
 int is_connection(int fd);
 void leave_connection(void);
 
-/* In a child of a fork. */
+/* These functions run in the child of a fork. Each of them resets one part of the library. */
 void client_after_fork(void);
 void working_folder_after_fork(void);
 void descriptors_after_fork(void);
 void folders_after_fork(void);
 void streams_after_fork(void);
+void spawn_after_fork(void);
 void report_after_fork(void);
 
-/* ---- what is counted ---- */
+/* ---- counts ---- */
 
 #define FUNCTIONS(each)                                                                            \
   each(open) each(descriptor) each(close) each(read) each(write) each(lseek) each(stat)            \
       each(access) each(truncate) each(fsync) each(unlink) each(rename) each(mkdir) each(rmdir)    \
           each(readlink) each(opendir) each(readdir) each(fopen) each(dup) each(fcntl) each(ioctl) \
-              each(sendfile) each(copy_file_range) each(mmap) each(flock) each(freopen) each(link) \
-                  each(chmod) each(chown) each(utimes) each(statfs) each(fallocate) each(xattr)    \
-                      each(mknod) each(chdir) each(realpath)
+              each(sendfile) each(copy_file_range) each(mmap) each(freopen) each(link) each(chmod) \
+                  each(chown) each(utimes) each(statfs) each(fallocate) each(xattr) each(mknod)    \
+                      each(chdir) each(realpath) each(refused)
 #define AS_ENUMERATOR(name) counted_##name,
 enum counted { FUNCTIONS(AS_ENUMERATOR) counted_functions };
 
-/* Why a call went on to libc, or was refused. */
+/* Reason why a call was passed on to libc. With `not_offered`, the call was refused instead. */
 enum passed { before_job, other_path, other_file, not_offered, passed_reasons };
 
 extern int reports; /* FARCALL_IO_REPORT */
 void begin_report(void);
 void count_forwarded(enum counted what, int64_t bytes);
 void count_passed(enum counted what, enum passed why);
-/* For what is not forwarded: nothing, unless somebody wants to know. */
+/* Counts a forwarded call that moves no data, and returns the call's result. */
+static inline int forwarded(enum counted what, int64_t result) {
+  count_forwarded(what, 0);
+  return (int)result;
+}
+/* If the user has asked for a report, counts a call that is not forwarded. */
 static inline void pass(enum counted what, enum passed why) {
   if (__builtin_expect(reports, 0)) count_passed(what, why);
 }
 
 /* ---- descriptors ---- */
 
-/* A file of the host that is open: several descriptors may stand for it. */
+/* An open file of the host, which several descriptors may represent. */
 struct file {
-  _Atomic(uint32_t) uses; /* descriptors, and calls that are under way */
-  uint64_t number;        /* at the host */
-  uint32_t mode;          /* as in struct stat */
-  _Atomic(int) flags;     /* as of F_GETFL */
-  _Atomic(int) kept;      /* a descriptor of its own, while calls go on without another; or -1 */
-  char* path;             /* of a folder; owned */
+  /* Number of descriptors that represent the file, and of calls that use it */
+  _Atomic(uint32_t) uses;
+  uint64_t number;    /* at the host */
+  uint32_t mode;      /* as in struct stat */
+  _Atomic(int) flags; /* as for F_GETFL */
+  /* Copy of the placeholder while calls still run after the last close; otherwise -1. */
+  _Atomic(int) kept;
+  char* path; /* for a folder; owned */
   struct file* next_free;
 };
 
-enum { most_descriptors = 1 << 20 };
-extern _Atomic(struct file*) files[most_descriptors];
+enum { max_descriptors = 1 << 20 };
+extern _Atomic(struct file*) files[max_descriptors];
 
 struct file* hold(int fd);
-/* What the descriptor stands for, to be followed by let_go(); null: not a host's file, or it was
- * closed meanwhile. The first load is all that other descriptors cost. */
+/* Returns the file that the descriptor represents, and holds back signals. The caller must end the
+ * call by done_with(). Returns null if the descriptor represents no file of the host, or was closed
+ * by another thread. For descriptors of other files, the only cost is one load. */
 static inline struct file* file_of(int fd) {
-  if ((unsigned)fd >= most_descriptors) return NULL;
+  if ((unsigned)fd >= max_descriptors) return NULL;
   if (atomic_load_explicit(&files[fd], memory_order_acquire) == NULL) return NULL;
   return hold(fd);
 }
-/* Gives up one use; the last one closes the file at the host. As close(). */
-int let_go(struct file* f);
-/* The descriptor, of `opened`, stands for the file. `path` is kept for a folder. Returns it, or -1,
- * and it is closed. */
+/* True if the descriptor represents a file of the host. */
+int is_hosts_descriptor(int fd);
+/* Releases one reference to the file. The last release closes the file at the host, and returns
+ * the result of this close. Other releases return 0. */
+int release_file(struct file* f);
+/* Ends a call on a file that file_of() has returned: releases the file, lets signals through, keeps
+ * errno, and returns `result`. */
+int64_t done_with(struct file* f, int64_t result);
+/* Makes the descriptor in `opened` represent the file that the host has opened. `path` is copied
+ * if the file is a folder. Returns the descriptor. On an error, closes the descriptor and
+ * returns -1. */
 int use_descriptor(const struct farcall_io_opened* opened, int flags, const char* path);
-/* The same for one that the program was started with, which may have others of the same file; -1:
- * it stays what it is. */
+/* Makes a descriptor that the program has inherited represent its file, which other descriptors
+ * may represent as well. Returns -1 if there is no memory, and the descriptor is left as it is. */
 int adopt_descriptor(const struct farcall_io_opened* opened, int flags, const char* path);
-/* All of them are what they are to the system. */
+/* Empties the table, so that every descriptor is again only what the system knows: a socket. */
 void forget_descriptors(void);
-/* The descriptor stands for nothing any more; what it stood for, with its use, or null. */
+/* Removes the descriptor from the table. Returns the file that the descriptor represented, or
+ * null. The caller gets the table's reference to the file. */
 struct file* take_file(int fd);
+
+/* ---- memory and signals ---- */
+
+/* Returns the length of a text that the program has passed. Returns 0 if the text is empty, is null
+ * or cannot be read. */
+size_t text_length(const char* text);
+/* True if the text can be read. Otherwise sets EFAULT. */
+int is_text(const char* text);
+/* True if the memory can be read. Otherwise sets EFAULT. `bytes` must not be 0. */
+int is_readable(const void* from, size_t bytes);
+/* True if the memory may be written to, some of whose bytes change. Otherwise sets EFAULT. */
+int is_space(void* to, size_t bytes);
+
+/* Memory for a call, for instance for a path. Little memory is part of the structure. Declare a
+ * variable by SPACE(name), which frees the memory at the end of its scope. A call uses at most some
+ * hundred bytes of the stack, because threads and signal handlers have small stacks. */
+struct space {
+  char* longer;
+  size_t bytes;
+  _Alignas(16) char here[256];
+};
+#define SPACE(name)                                                                                \
+  struct space name __attribute__((cleanup(leave_space)));                                         \
+  name.longer = NULL
+/* Returns memory of that size, whose content is lost by the next call. Returns null if the system
+ * has no memory. */
+char* reserve(struct space* s, size_t bytes);
+void leave_space(struct space* s);
+/* Returns new memory of the system, or null. */
+void* system_memory(size_t bytes);
+
+/* Holds back the thread's signals and its cancellation until let_through(). Calls of both functions
+ * nest. Handlers may call functions of this library, so no signal may come while the library holds
+ * a lock or waits for the host, as it may come for no local file. */
+void hold_back(void);
+void let_through(void);
+/* Locks a mutex that a signal handler may need. */
+void lock(pthread_mutex_t* mutex);
+void unlock(pthread_mutex_t* mutex);
 
 /* ---- paths ---- */
 
-enum { longest_path = 8192 };
-/* The absolute path, in `to`, where it is one of the host's; null: libc's. `folder` as in openat().
- */
-const char* hosts_path(int folder, const char* path, char to[longest_path], enum counted what);
-/* The same of two paths, of which the host's and libc's do not go together. 1: both are the host's;
- * 0: both are libc's; -1, and errno EXDEV: they are two file systems. */
-int both_hosts_paths(int from_folder, const char* from, char absolute_from[longest_path],
-                     int to_folder, const char* to, char absolute_to[longest_path],
-                     enum counted what);
+enum { max_path = 8192 };
+/* If the path is the host's, returns the absolute path, which is `path` itself or in `to`. Returns
+ * null if the path is libc's, or cannot be read. A relative path begins at `folder`, as for
+ * openat(). A call that is passed on to libc is counted as `what`. */
+const char* hosts_path(int folder, const char* path, struct space* to, enum counted what);
+/* Returns the system's name for what a descriptor refers to, with `more` bytes of memory behind it.
+ * Returns null if the system does not know an absolute path. */
+char* name_of_descriptor(int fd, struct space* to, size_t more);
+/* Two paths of a call. */
+struct both_paths {
+  const char* from;
+  const char* to;
+  struct space from_space;
+  struct space to_space;
+};
+/* Declares a variable whose memory is freed at the end of its scope. */
+#define BOTH_PATHS(name)                                                                           \
+  struct both_paths name __attribute__((cleanup(leave_both)));                                     \
+  name.from_space.longer = name.to_space.longer = NULL
+void leave_both(struct both_paths* paths);
+/* Checks two paths. Returns 1 if both are the host's, and 0 if both are libc's. Returns -1 with
+ * EXDEV if one is the host's and one is libc's, because these are two file systems. */
+int both_hosts_paths(int from_folder, const char* from, int to_folder, const char* to,
+                     struct both_paths* found, enum counted what);
 int open_hosts(const char* absolute, int flags, mode_t mode);
-/* A copy of the descriptor that /dev/stdin, /dev/fd/N and the like name, where it is of a host's
- * file; else -1. It shares the position, which with local files it would not. */
+/* If a path such as /dev/stdin or /dev/fd/N names a descriptor that represents a file of the
+ * host, returns a copy of the descriptor. Returns -1 otherwise. Unlike with local files, the
+ * copy shares the file's position. */
 int open_copy(const char* path, int flags);
-/* The real path of an absolute one that is the host's. 0, or -1 and errno. */
+/* True if a call's flags are among the `known` ones. Otherwise sets EINVAL. */
+int are_known(int flags, int known);
+/* Resolves an absolute path of the host to its real path. Returns 0, or -1 with errno. */
 int resolve_hosts(const char* absolute, char found[PATH_MAX]);
 
-/* ---- a working folder of the host's ---- */
+/* ---- a folder of the host as the working folder ---- */
 
-/* -1: it is the system's. The program does not see it. */
+/* If the working folder is at the host, copies its path with a terminating zero, unless the path is
+ * longer than the memory. Returns the path's length. Returns 0 if the working folder is the
+ * system's. */
+size_t copy_working_folder(char* to, size_t bytes);
+/* Returns the number at the host of the working folder that is at the host. */
+uint64_t working_folder_number(void);
+/* If the working folder is at the host, returns the descriptor of its placeholder, which the
+ * program must not notice. Returns -1 if the working folder is the system's. */
 int working_folder_descriptor(void);
-/* To another number: the program takes this one. */
+/* Moves the placeholder of the working folder to another number. Called when the program puts
+ * another file at the present number. */
 void move_working_folder(void);
-/* It is the system's. */
+/* Makes the system's working folder the current one again. */
 void leave_working_folder(void);
-/* The program was started in it. */
-void adopt_working_folder(int fd, const char* path);
+/* Makes the inherited placeholder `fd` the working folder. Called if the program was started in
+ * a working folder at the host. */
+void adopt_working_folder(int fd, uint64_t number, const char* path);
 
-/* ---- between the files ---- */
+/* ---- shared by several files ---- */
 
-int64_t read_file(struct file* f, void* to, size_t bytes);
-int64_t write_file(struct file* f, const void* from, size_t bytes);
-int64_t pread_file(struct file* f, void* to, size_t bytes, off_t offset);
-int64_t pwrite_file(struct file* f, const void* from, size_t bytes, off_t offset);
+/* Reads at an offset of the file, or at its own position (FARCALL_IO_AT_POSITION). */
+int64_t read_file(struct file* f, void* to, size_t bytes, off_t offset);
 int64_t seek_file(struct file* f, off_t offset, int whence);
 int stat_file(struct file* f, struct farcall_io_status* status);
-/* Of open(), from those of fopen(). -1, and errno, where the mode is none. */
+/* Translates a mode of fopen() into flags of open(). Returns -1 and sets errno if the mode is
+ * invalid. */
 int flags_of(const char* mode, int* flags);
-/* A stream that uses the descriptor by read(), write() and the like, and closes it; or null. */
+/* Returns a stream that uses the descriptor by calls such as read() and write(), and closes it at
+ * the end. Returns null on an error. */
 FILE* stream_of(int fd, const char* mode);
-/* Of such a stream; -1: it is libc's. */
+/* Returns the descriptor of a stream that stream_of() has made. Returns -1 for a stream of libc. */
 int descriptor_of(FILE* file);
-/* How such a stream is used, as of fwide(): 0, not yet. Null: it is libc's. */
+/* Closes the descriptor of a stream that stream_of() has made, but keeps the stream, whose later
+ * calls fail with EBADF. Returns the result of fclose(). */
+int close_but_keep(FILE* file);
+/* Returns a pointer to the orientation of a stream that stream_of() has made. The orientation
+ * has the values of fwide(), and is 0 while it is not set. Returns null for a stream of libc. */
 int* orientation_of(FILE* file);
-/* What serves in the stream's place, where it is libc's stdin, stdout or stderr and was replaced.
- */
+/* If `file` is libc's stdin, stdout or stderr and was replaced, returns the stream that replaces
+ * it. Returns `file` otherwise. */
 FILE* current_stream(FILE* file);
-/* Streams write what they hold. */
+/* Flushes the streams on files of the host. */
 void flush_streams(void);
-/* The descriptor is about to be a file of the host: where it is that of stdin, stdout or stderr,
- * these become streams that can use it. */
+/* If the descriptor is the one of stdin, stdout or stderr, replaces this stream of libc by a
+ * stream that can use files of the host. Must be called before the descriptor becomes a file of
+ * the host. */
 void prepare_standard_stream(int fd);
 
 #endif

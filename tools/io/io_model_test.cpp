@@ -18,14 +18,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/// Random operations on a file of the host, each compared with what they do to a copy in memory. As
-/// fsx.
+/// Random operations on a file of the host, each compared with the same operation on a copy in
+/// memory. Like fsx.
 namespace farcall::test {
 namespace {
 
-constexpr std::size_t largest_file = 1'000'000;
+constexpr std::size_t max_file = 1'000'000;
 
-/// A file, and what it should be.
+/// A file, and its expected content.
 class model {
  public:
   model(std::string path, std::uint64_t seed) : path_(std::move(path)), random_(seed) {
@@ -37,7 +37,7 @@ class model {
   model& operator=(const model&) = delete;
   ~model() { ::close(fd_); }
 
-  /// What went wrong; empty: nothing.
+  /// Returns the first difference; empty if there was none.
   std::string run(std::uint64_t operations) {
     for (std::uint64_t i = 0; i < operations && wrong_.empty(); ++i) {
       const std::uint64_t which = below(100);
@@ -70,7 +70,7 @@ class model {
 
  private:
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
-  /// Mostly short; some of several pieces.
+  /// Mostly short lengths; some of several pieces.
   std::size_t length() {
     const std::uint64_t kind = below(100);
     return below(kind < 70 ? 2'000 : kind < 99 ? 30'000 : 2'500'000);
@@ -80,7 +80,7 @@ class model {
     if (!is_so && wrong_.empty()) wrong_ = std::string(what) + ", errno " + std::to_string(errno);
   }
 
-  /// From a place in bytes that were made once: that takes less time than making them.
+  /// Returns a part of random bytes that were made once, which is faster than making new ones.
   std::vector<char> new_bytes(std::size_t n) {
     const std::size_t from = below(1000);
     return {pool_.begin() + static_cast<std::ptrdiff_t>(from),
@@ -100,7 +100,7 @@ class model {
     if (at + bytes.size() > content_.size()) content_.resize(at + bytes.size());
     std::copy(bytes.begin(), bytes.end(), content_.begin() + static_cast<std::ptrdiff_t>(at));
   }
-  /// Some parts, which together are `bytes`.
+  /// Divides `bytes` into some parts.
   std::vector<iovec> parts_of(std::vector<char>& bytes) {
     std::vector<iovec> parts;
     for (std::size_t at = 0; at < bytes.size() || parts.empty();) {
@@ -119,7 +119,7 @@ class model {
     if (in_parts) {
       const std::vector<iovec> parts = parts_of(got);
       result = ::preadv(fd_, parts.data(), static_cast<int>(parts.size()), static_cast<off_t>(at));
-      // As many as the parts hold: the last one takes the rest, unless there were few.
+      // The last part takes the rest of the bytes, unless there were few.
       std::size_t all = 0;
       for (const iovec& p : parts)
         all += p.iov_len;
@@ -131,9 +131,9 @@ class model {
   }
 
   void write_at(bool in_parts) {
-    // With O_APPEND, Linux writes to the end, wherever it is told to.
+    // With O_APPEND, Linux writes to the end, whatever the offset.
     const std::size_t at = appends_ ? content_.size() : place();
-    if (at > largest_file) return truncate();
+    if (at > max_file) return truncate();
     std::vector<char> bytes = new_bytes(length());
     std::int64_t result = 0;
     if (in_parts) {
@@ -159,7 +159,7 @@ class model {
 
   void write_here() {
     const std::size_t at = appends_ ? content_.size() : position_;
-    if (at > largest_file) return truncate();
+    if (at > max_file) return truncate();
     const std::vector<char> bytes = new_bytes(length());
     expect(::write(fd_, bytes.data(), bytes.size()) == static_cast<std::int64_t>(bytes.size()),
            "write");
@@ -185,7 +185,7 @@ class model {
   }
 
   void truncate() {
-    const std::size_t size = std::min(place(), largest_file);
+    const std::size_t size = std::min(place(), max_file);
     const bool by_path = below(2) == 0;
     expect((by_path ? ::truncate(path_.c_str(), static_cast<off_t>(size))
                     : ::ftruncate(fd_, static_cast<off_t>(size))) == 0,
@@ -233,9 +233,9 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return given != nullptr ? std::strtoull(given, nullptr, 0) : otherwise;
 }
 
-TEST_P(forwarded_files_at_random, are_as_a_copy_in_memory) {
+TEST_P(forwarded_files_at_random, match_a_copy_in_memory) {
   const std::uint64_t seed = number_from("FARCALL_TEST_SEED", std::random_device()());
-  // Each one takes a round trip, which on a machine with other work to do may take milliseconds.
+  // Each operation takes a round trip, which may take milliseconds on a busy machine.
   const std::uint64_t operations = number_from("FARCALL_TEST_OPERATIONS", 2'000);
   RecordProperty("seed", std::to_string(seed));
   const auto run = +[](const std::string& path, std::uint64_t s, std::uint64_t count) {

@@ -38,7 +38,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/// Targets that have preloaded the library, and use nothing but libc's functions.
+/// Tests with targets that have preloaded the library, and use only functions of libc.
 namespace farcall::test {
 namespace {
 
@@ -50,9 +50,6 @@ class forwarded_files : public forwarding_job {};
 
 INSTANTIATE_TEST_SUITE_P(over, forwarded_files, ::testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
-
-/// 0, or errno.
-int error_of(std::int64_t result) { return result < 0 ? errno : 0; }
 
 TEST_P(forwarded_files, are_what_open_opens) {
   write_file(tree_ / "read/a", "from the host");
@@ -141,7 +138,7 @@ TEST_P(forwarded_files, give_the_errors_of_local_calls) {
                           ENODEV));
 }
 
-TEST_P(forwarded_files, look_at_the_memory_of_vectors) {
+TEST_P(forwarded_files, check_the_memory_of_vectors) {
   write_file(tree_ / "in/a", "0123456789");
   const auto use = +[](const std::string& path) {
     volatile std::uintptr_t address = 64;
@@ -160,7 +157,7 @@ TEST_P(forwarded_files, look_at_the_memory_of_vectors) {
     seen.push_back(error_of(::writev(fd, worse, 2)));
     seen.push_back(error_of(::preadv(fd, reinterpret_cast<const iovec*>(nowhere), 2, 0)));
     ::close(fd);
-    // Where the host has the position.
+    // For a file whose position is the host's.
     const int appends = ::open(path.c_str(), O_RDWR | O_APPEND);
     seen.push_back(error_of(::read(appends, nowhere, 4)));
     seen.push_back(::lseek(appends, 0, SEEK_CUR));
@@ -185,7 +182,7 @@ TEST_P(forwarded_files, are_replaced_while_threads_use_the_descriptor) {
       }
     });
     for (int i = 0; i < 60; ++i) {
-      // The last one is the system's.
+      // The last file is the system's.
       const std::string name = i == 59 ? "/proc/self/exe" : tree + (i % 2 == 0 ? "/in/b" : "/in/a");
       const int next = ::open(name.c_str(), O_RDONLY);
       if (::dup2(next, fd) != fd) ++wrong;
@@ -199,7 +196,7 @@ TEST_P(forwarded_files, are_replaced_while_threads_use_the_descriptor) {
   EXPECT_EQ(sync(target_, use, tree_ / "."), "");
 }
 
-TEST_P(forwarded_files, lead_nowhere_else) {
+TEST_P(forwarded_files, stay_inside_their_prefixes) {
   write_file(tree_ / "secret", "secret");
   fs::create_directories(tree_ / "in/folder");
   fs::create_symlink("../secret", tree_ / "in/out");
@@ -212,11 +209,11 @@ TEST_P(forwarded_files, lead_nowhere_else) {
                              "/in/magic/0", "/in/pipe"}) {
       seen.push_back(error_of(::open((tree + path).c_str(), O_RDONLY)));
     }
-    // Moving a folder out while it is used does not open what lies beside it.
+    // Moving a folder out while it is in use does not open its new neighbours.
     seen.push_back(error_of(::rename((tree + "/in/folder").c_str(), (tree + "/in/../x").c_str())));
     seen.push_back(error_of(::mkdir((tree + "/in/../x").c_str(), 0755)));
     seen.push_back(error_of(::unlink((tree + "/in/../secret").c_str())));
-    // A prefix of its own is allowed, and nothing beside it.
+    // A prefix for the file itself allows that file, and no file beside it.
     char byte = 1;
     const int zero = ::open("/dev/zero", O_RDONLY);
     seen.push_back(is_forwarded(zero) && ::read(zero, &byte, 1) == 1 && byte == 0 ? 0 : -1);
@@ -259,7 +256,7 @@ TEST_P(forwarded_files, have_real_descriptors) {
       return "close-on-exec";
     struct stat s{};
     if (::fstat(copy, &s) != 0 || s.st_size != 11 || !S_ISREG(s.st_mode)) return "fstat";
-    // A local file takes the number over.
+    // A local file takes over the number.
     const int local = ::open("/proc/self/stat", O_RDONLY);
     if (::dup2(local, 200) != 200 || is_forwarded(200)) return "dup2 over it";
     for (const int each : {copy, third, 200, local})
@@ -326,7 +323,7 @@ TEST_P(forwarded_files, are_used_by_wide_streams) {
     if (in == nullptr || !is_forwarded(::fileno(in)) || std::fwide(in, 0) != 0) return "fopen";
     std::vector<wchar_t> line(6'000);
     if (std::fgetws(line.data(), 3, in) == nullptr || std::wcscmp(line.data(), L"a\u00e4") != 0)
-      return "fgetws, as much as there is room for";
+      return "fgetws, as much as there is space for";
     if (std::fwide(in, -1) <= 0) return "fwide";
     const long before = std::ftell(in);
     if (std::fgetwc(in) != L'\u20ac' || std::ungetwc(L'\u20ac', in) != L'\u20ac') return "ungetwc";
@@ -361,7 +358,7 @@ TEST_P(forwarded_files, are_used_by_wide_streams) {
     while (std::fgetwc(out) != WEOF) {
     }
     if (std::feof(out) == 0 || std::ferror(out) != 0) return "the end";
-    // What is no character is not read twice.
+    // A byte that is no character is not read twice.
     std::rewind(out);
     std::fputs("\xc3"
                "b",
@@ -370,7 +367,7 @@ TEST_P(forwarded_files, are_used_by_wide_streams) {
     if (std::fgetwc(out) != WEOF || errno != EILSEQ || std::fgetwc(out) != L'b') return "invalid";
     if (std::fclose(out) != 0) return "fclose";
 
-    // An encoding that is not the locale's.
+    // An encoding other than the locale's.
     if (std::fopen((tree + "/in/out").c_str(), "w,ccs=ISO-8859-1") != nullptr || errno != EINVAL)
       return "ccs";
     // Streams of the system's files stay libc's.
@@ -427,7 +424,7 @@ TEST_P(forwarded_files, are_listed_by_folders) {
     const bool begins_anew = ::readdir(folder) != nullptr;
     const bool is_ours = is_forwarded(::dirfd(folder));
     if (::closedir(folder) != 0 || !begins_anew || !is_ours) seen.clear();
-    // As find and ls do it.
+    // Like find and ls.
     const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY);
     DIR* const other = ::fdopendir(fd);
     if (other == nullptr || ::readdir(other) == nullptr || ::closedir(other) != 0) seen.clear();
@@ -477,7 +474,7 @@ TEST_P(forwarded_files, are_copied_and_mapped) {
     if (::lseek(from, 110, SEEK_SET) != 110) return "lseek";
     if (::copy_file_range(from, nullptr, to, nullptr, 5'000'000, 0) != 3'000'000 - 110)
       return "copy_file_range";
-    // A local end.
+    // A copy with one local end.
     char name[] = "/tmp/farcall_io_XXXXXX";
     const int local = ::mkstemp(name);
     ::unlink(name);
@@ -501,7 +498,7 @@ TEST_P(forwarded_files, are_copied_and_mapped) {
 TEST_P(forwarded_files, keep_modes_times_and_links) {
   write_file(tree_ / "in/a", "abc");
   write_file(tree_ / "read/a", "abc");
-  // Nothing that is done to a file of that name here is to be seen there.
+  // The local file of that name must stay untouched.
   fs::create_directories(tree_ / "host");
   fs::rename(tree_ / "in", tree_ / "host/in");
   const auto change = +[](const std::string& tree) -> std::string {
@@ -583,7 +580,7 @@ TEST(files_on_the_same_machine, are_used_directly) {
   EXPECT_EQ(sync(j.targets().front(), use, tree / "a"), "abc");
 }
 
-TEST(files_of_hosts, need_the_library_where_they_are_elsewhere) {
+TEST(files_of_hosts, need_the_library_on_other_machines) {
   const scratch_tree tree;
   server_options served;
   served.listen = {"127.0.0.1", 0};

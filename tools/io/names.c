@@ -4,13 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Links, real paths, temporary names, and what libc does by several calls of its own. */
+/* Functions for links, real paths and temporary names, and functions that libc implements by
+ * several calls. */
 
 DECLARE_REAL(link);
 DECLARE_REAL(linkat);
@@ -23,25 +26,23 @@ DECLARE_REAL(mkfifoat);
 DECLARE_REAL(realpath);
 DECLARE_REAL(mkostemps);
 DECLARE_REAL(mkdtemp);
-DECLARE_REAL(scandir);
+DECLARE_REAL(mktemp);
+DECLARE_REAL(tempnam);
+DECLARE_REAL(scandirat);
 
 /* ---- links ---- */
 
-/* 0: libc's. */
+/* Makes a link at the host, with the call's result in `result`. Returns 0 and does nothing if both
+ * paths are local. */
 static int link_either(int from_folder, const char* from, int to_folder, const char* to, int flags,
                        int* result) {
-  char absolute_from[longest_path];
-  char absolute_to[longest_path];
-  const int are_hosts =
-      both_hosts_paths(from_folder, from, absolute_from, to_folder, to, absolute_to, counted_link);
+  BOTH_PATHS(both);
+  const int are_hosts = both_hosts_paths(from_folder, from, to_folder, to, &both, counted_link);
   if (are_hosts == 0) return 0;
   *result = -1;
-  const struct farcall_io_table* const table = are_hosts > 0 ? enter() : NULL;
-  if (table == NULL) return 1;
-  const int64_t done = table->link(absolute_from, absolute_to, (flags & AT_SYMLINK_FOLLOW) != 0);
-  leave();
-  count_forwarded(counted_link, 0);
-  *result = (int)as_libc(done);
+  if (!are_known(flags, AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) return 1;
+  const int follows_link = (flags & AT_SYMLINK_FOLLOW) != 0;
+  if (are_hosts > 0) *result = forwarded(counted_link, host_link(both.from, both.to, follows_link));
   return 1;
 }
 
@@ -57,34 +58,26 @@ EXPORT int linkat(int from_folder, const char* from, int to_folder, const char* 
              : REAL(linkat)(from_folder, from, to_folder, to, flags);
 }
 
-static int symlink_there(const char* content, const char* absolute) {
-  const struct farcall_io_table* const table = enter();
-  if (table == NULL) return -1;
-  const int64_t done = table->symlink(content, absolute);
-  leave();
-  count_forwarded(counted_link, 0);
-  return (int)as_libc(done);
-}
-
 EXPORT int symlink(const char* content, const char* path) {
-  char absolute[longest_path];
-  return hosts_path(AT_FDCWD, path, absolute, counted_link) != NULL
-             ? symlink_there(content, absolute)
-             : REAL(symlink)(content, path);
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_link);
+  if (absolute == NULL) return REAL(symlink)(content, path);
+  return is_text(content) ? forwarded(counted_link, host_symlink(content, absolute)) : -1;
 }
 
 EXPORT int symlinkat(const char* content, int folder, const char* path) {
-  char absolute[longest_path];
-  return hosts_path(folder, path, absolute, counted_link) != NULL
-             ? symlink_there(content, absolute)
-             : REAL(symlinkat)(content, folder, path);
+  SPACE(space);
+  const char* const absolute = hosts_path(folder, path, &space, counted_link);
+  if (absolute == NULL) return REAL(symlinkat)(content, folder, path);
+  return is_text(content) ? forwarded(counted_link, host_symlink(content, absolute)) : -1;
 }
 
-/* ---- what is not offered ---- */
+/* ---- operations that the host does not offer ---- */
 
 static int is_refused(int folder, const char* path, int why) {
-  char absolute[longest_path];
-  if (hosts_path(folder, path, absolute, counted_mknod) == NULL) return 0;
+  SPACE(space);
+  const char* const absolute = hosts_path(folder, path, &space, counted_mknod);
+  if (absolute == NULL) return 0;
   pass(counted_mknod, not_offered);
   errno = why;
   return 1;
@@ -103,22 +96,37 @@ EXPORT int mkfifoat(int folder, const char* path, mode_t mode) {
   return is_refused(folder, path, EPERM) ? -1 : REAL(mkfifoat)(folder, path, mode);
 }
 
+EXPORT int __xmknod(int version, const char* path, mode_t mode, dev_t* device);
+int __xmknod(int version, const char* path, mode_t mode, dev_t* device) {
+  (void)version;
+  return mknod(path, mode, *device);
+}
+EXPORT int __xmknodat(int version, int folder, const char* path, mode_t mode, dev_t* device);
+int __xmknodat(int version, int folder, const char* path, mode_t mode, dev_t* device) {
+  (void)version;
+  return mknodat(folder, path, mode, *device);
+}
+
 /* ---- real paths ---- */
 
-/* Removes the last word of a path that begins with '/', and has `bytes` bytes. */
+/* Returns the length of a path up to its last slash, that is, without its last word. The path
+ * begins with '/', and has `bytes` bytes. */
 static size_t without_last(const char* path, size_t bytes) {
   while (bytes > 0 && path[--bytes] != '/') {
   }
   return bytes;
 }
 
-/* Symbolic links are followed one by one, as the kernel would. */
+/* Builds the real path word by word, and follows each symbolic link that it meets, like the
+ * kernel. */
 int resolve_hosts(const char* path, char found[PATH_MAX]) {
-  char left[longest_path];
+  SPACE(space);
+  char* const left = reserve(&space, max_path + PATH_MAX);
+  char* const content = left + max_path;
   size_t bytes = 0; /* of `found` */
   int links = 0;
-  if (strlen(path) >= sizeof left) {
-    errno = ENAMETOOLONG;
+  if (left == NULL || strlen(path) >= max_path) {
+    errno = left == NULL ? ENOMEM : ENAMETOOLONG;
     return -1;
   }
   strcpy(left, path);
@@ -136,14 +144,13 @@ int resolve_hosts(const char* path, char found[PATH_MAX]) {
       found[bytes] = '/';
       memcpy(found + bytes + 1, at, length);
       found[bytes + 1 + length] = '\0';
-      char content[PATH_MAX];
-      const ssize_t got = readlink(found, content, sizeof content - 1);
+      const ssize_t got = readlink(found, content, PATH_MAX - 1);
       struct stat s;
       if (got > 0) {
-        /* What it says comes before what is left. */
+        /* Replace the link by its content: put the content before the rest of the path. */
         char* const rest = at + length;
         const size_t behind = strlen(rest);
-        if (++links > 40 || (size_t)got + behind + 1 > sizeof left) {
+        if (++links > 40 || (size_t)got + behind + 1 > max_path) {
           errno = links > 40 ? ELOOP : ENAMETOOLONG;
           return -1;
         }
@@ -170,12 +177,13 @@ int resolve_hosts(const char* path, char found[PATH_MAX]) {
 }
 
 EXPORT char* realpath(const char* restrict path, char* restrict to) {
-  char absolute[longest_path];
-  if (path == NULL || hosts_path(AT_FDCWD, path, absolute, counted_realpath) == NULL)
-    return REAL(realpath)(path, to);
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_realpath);
+  if (absolute == NULL) return REAL(realpath)(path, to);
   count_forwarded(counted_realpath, 0);
-  char found[PATH_MAX];
-  if (resolve_hosts(absolute, found) != 0) return NULL;
+  SPACE(found_space);
+  char* const found = reserve(&found_space, PATH_MAX);
+  if (found == NULL || resolve_hosts(absolute, found) != 0) return NULL;
   return to != NULL ? strcpy(to, found) : strdup(found);
 }
 EXPORT char* canonicalize_file_name(const char* path) { return realpath(path, NULL); }
@@ -187,7 +195,8 @@ char* __realpath_chk(const char* path, char* to, size_t there) {
 
 /* ---- temporary names ---- */
 
-/* The six letters before `behind` others; null: there are none. */
+/* Returns the six letters XXXXXX that come before the last `behind` letters of a name. Returns null
+ * if the name has no such letters. */
 static char* letters_of(char* name, int behind) {
   const size_t bytes = strlen(name);
   if (behind < 0 || bytes < 6 + (size_t)behind) return NULL;
@@ -203,15 +212,15 @@ static void choose(char* letters) {
     letters[i] = from[random[i] % (sizeof from - 1)];
 }
 
-enum { most_tries = 1000 };
+enum { max_tries = 1000 };
 
 EXPORT int mkostemps(char* name, int behind, int flags) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, name, absolute, counted_open) == NULL)
-    return REAL(mkostemps)(name, behind, flags);
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, name, &space, counted_open);
+  if (absolute == NULL) return REAL(mkostemps)(name, behind, flags);
   char* const letters = letters_of(name, behind);
   errno = letters == NULL ? EINVAL : EEXIST;
-  for (int i = 0; i < most_tries && letters != NULL && errno == EEXIST; ++i) {
+  for (int i = 0; i < max_tries && letters != NULL && errno == EEXIST; ++i) {
     choose(letters);
     const int fd = open(name, (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
     if (fd >= 0) return fd;
@@ -227,15 +236,53 @@ EXPORT int mkostemp(char* name, int flags) { return mkostemps(name, 0, flags); }
 ALSO(mkostemp64, mkostemp);
 
 EXPORT char* mkdtemp(char* name) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, name, absolute, counted_mkdir) == NULL) return REAL(mkdtemp)(name);
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, name, &space, counted_mkdir);
+  if (absolute == NULL) return REAL(mkdtemp)(name);
   char* const letters = letters_of(name, 0);
   errno = letters == NULL ? EINVAL : EEXIST;
-  for (int i = 0; i < most_tries && letters != NULL && errno == EEXIST; ++i) {
+  for (int i = 0; i < max_tries && letters != NULL && errno == EEXIST; ++i) {
     choose(letters);
     if (mkdir(name, 0700) == 0) return name;
   }
   return NULL;
+}
+
+/* Chooses a name of no file. Without one, makes the name empty. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* of mktemp() */
+EXPORT char* mktemp(char* name) {
+  SPACE(space);
+  if (hosts_path(AT_FDCWD, name, &space, counted_stat) == NULL) return REAL(mktemp)(name);
+  char* const letters = letters_of(name, 0);
+  struct stat s;
+  for (int i = 0; i < max_tries && letters != NULL; ++i) {
+    choose(letters);
+    if (lstat(name, &s) != 0 && errno == ENOENT) return name;
+  }
+  if (letters == NULL) errno = EINVAL;
+  name[0] = '\0';
+  return name;
+}
+
+EXPORT char* tempnam(const char* folder, const char* begin) {
+  const char* const wanted = getenv("TMPDIR");
+  const char* const in = wanted != NULL ? wanted : folder;
+  SPACE(space);
+  if (in == NULL || hosts_path(AT_FDCWD, in, &space, counted_stat) == NULL || access(in, W_OK) != 0)
+    return REAL(tempnam)(folder, begin);
+  char* name = NULL;
+  if (asprintf(&name, "%s/%.5sXXXXXX", in, begin != NULL ? begin : "file") < 0) return NULL;
+  if (mktemp(name)[0] != '\0') return name;
+  free(name);
+  return NULL;
+}
+#pragma GCC diagnostic pop
+
+EXPORT key_t ftok(const char* path, int project) {
+  struct stat s;
+  if (stat(path, &s) != 0) return -1;
+  return (key_t)((s.st_ino & 0xffff) | (s.st_dev & 0xff) << 16 | ((unsigned)project & 0xff) << 24);
 }
 
 /* ---- lists ---- */
@@ -249,11 +296,11 @@ static void free_all(struct dirent** all, size_t count) {
   free(all);
 }
 
-/* The entries that the filter takes; -1 and errno. */
+/* Reads the folder's entries that the filter accepts. Returns their number, or -1 with errno. */
 static int read_all(DIR* folder, struct dirent*** to, filter_function takes) {
   struct dirent** all = NULL;
   size_t count = 0;
-  size_t room = 0;
+  size_t space = 0;
   for (;;) {
     errno = 0;
     const struct dirent* const entry = readdir(folder);
@@ -263,13 +310,13 @@ static int read_all(DIR* folder, struct dirent*** to, filter_function takes) {
     }
     if (entry != NULL && takes != NULL && !takes(entry)) continue;
     struct dirent* const copy = entry != NULL ? malloc(entry->d_reclen) : NULL;
-    if (copy != NULL && count == room) {
-      room = room == 0 ? 64 : room * 2;
-      struct dirent** const more = realloc(all, room * sizeof *all);
+    if (copy != NULL && count == space) {
+      space = space == 0 ? 64 : space * 2;
+      struct dirent** const more = realloc(all, space * sizeof *all);
       if (more != NULL) all = more;
-      if (more == NULL) room = 0;
+      if (more == NULL) space = 0;
     }
-    if (copy == NULL || room == 0) {
+    if (copy == NULL || space == 0) {
       const int why = errno;
       free(copy);
       free_all(all, count);
@@ -281,13 +328,9 @@ static int read_all(DIR* folder, struct dirent*** to, filter_function takes) {
   }
 }
 
-EXPORT int scandir(const char* restrict path, struct dirent*** restrict to, filter_function takes,
-                   order_function order) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, path, absolute, counted_opendir) == NULL)
-    return REAL(scandir)(path, to, takes, order);
-  const int before = errno;
-  DIR* const folder = opendir(path);
+/* Lists a folder, and closes it. A null folder is the result of a failed open. */
+static int scan(DIR* folder, struct dirent*** to, filter_function takes, order_function order,
+                int before) {
   if (folder == NULL) return -1;
   const int count = read_all(folder, to, takes);
   const int why = count < 0 ? errno : before;
@@ -298,9 +341,31 @@ EXPORT int scandir(const char* restrict path, struct dirent*** restrict to, filt
   errno = why;
   return count;
 }
+
+EXPORT int scandirat(int at, const char* restrict path, struct dirent*** restrict to,
+                     filter_function takes, order_function order) {
+  SPACE(space);
+  const char* const absolute = hosts_path(at, path, &space, counted_opendir);
+  const int before = errno;
+  if (absolute == NULL) return REAL(scandirat)(at, path, to, takes, order);
+  return scan(opendir(absolute), to, takes, order, before);
+}
+EXPORT int scandir(const char* restrict path, struct dirent*** restrict to, filter_function takes,
+                   order_function order) {
+  return scandirat(AT_FDCWD, path, to, takes, order);
+}
+
+/* Calls the functions above with the types of the functions with 64 in their names. */
+#define PLAIN_TYPES(to, takes, order)                                                              \
+  (struct dirent***)(to), (filter_function)(void (*)(void))(takes),                                \
+      (order_function)(void (*)(void))(order)
 EXPORT int scandir64(const char* restrict path, struct dirent64*** restrict to,
                      int (*takes)(const struct dirent64*),
                      int (*order)(const struct dirent64**, const struct dirent64**)) {
-  return scandir(path, (struct dirent***)to, (filter_function)(void (*)(void))takes,
-                 (order_function)(void (*)(void))order);
+  return scandir(path, PLAIN_TYPES(to, takes, order));
+}
+EXPORT int scandirat64(int at, const char* restrict path, struct dirent64*** restrict to,
+                       int (*takes)(const struct dirent64*),
+                       int (*order)(const struct dirent64**, const struct dirent64**)) {
+  return scandirat(at, path, PLAIN_TYPES(to, takes, order));
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -14,12 +15,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Targets on the host's machine to which it passes open files.
+/// Tests with targets on the host's machine, to which the host passes open files.
 namespace farcall::test {
 namespace {
 
@@ -27,7 +29,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// What the system says that the descriptor is.
+/// Returns the system's name for the descriptor.
 std::string name_of(int fd) {
   char name[4096] = {};
   (void)!::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), name, sizeof name - 1);
@@ -60,7 +62,7 @@ TEST_F(passed_files, are_the_systems_own) {
     if (name_of(fd) != path) return name_of(fd);
     if ((::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) return "close-on-exec";
     if ((::fcntl(fd, F_GETFL) & (O_ACCMODE | O_NONBLOCK)) != O_RDWR) return "flags";
-    // As files that are forwarded cannot be.
+    // Forwarded files cannot be mapped so.
     auto* const mapped =
         static_cast<char*>(::mmap(nullptr, 13, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
     if (mapped == MAP_FAILED || std::string(mapped, 13) != "from the host") return "mmap";
@@ -84,7 +86,7 @@ TEST_F(passed_files, are_the_systems_own) {
   EXPECT_EQ(sync(target_, use, tree_ / "in/a"), "From the host");
 }
 
-TEST_F(passed_files, are_no_folders_and_nothing_outside_the_prefixes) {
+TEST_F(passed_files, exclude_folders_and_outside_files) {
   write_file(tree_ / "secret", "");
   write_file(tree_ / "in/folder/a", "");
   write_file(tree_ / "read/b", "");
@@ -125,7 +127,46 @@ TEST_F(passed_files, have_no_limit_of_their_own) {
   EXPECT_EQ(sync(target_, use, tree_ / "in/a"), 1100U);
 }
 
-/// A target in a mount namespace of its own, where an empty file system hides the folder.
+TEST_F(passed_files, are_not_opened_without_a_free_descriptor) {
+  write_file(tree_ / "in/a", "x");
+  const auto use = +[](const std::string& path) {
+    rlimit before{};
+    (void)::getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit less{100, before.rlim_max};
+    (void)::setrlimit(RLIMIT_NOFILE, &less);
+    std::vector<int> open;
+    int fd = -1;
+    while (open.size() < 200 && (fd = ::open(path.c_str(), O_RDONLY)) >= 0)
+      open.push_back(fd);
+    const int why = fd < 0 ? errno : 0;
+    (void)::setrlimit(RLIMIT_NOFILE, &before);
+    for (const int each : open)
+      ::close(each);
+    return why;
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "in/a"), EMFILE);
+}
+
+TEST_F(passed_files, keep_modes_and_times_if_they_are_read_only) {
+  write_file(tree_ / "read/a", "x");
+  write_file(tree_ / "in/a", "x");
+  const auto use = +[](const std::string& tree) {
+    const std::array<timespec, 2> times{};
+    std::vector<int> seen;
+    for (const char* name : {"/read/a", "/in/a"}) {
+      const int fd = ::open((tree + name).c_str(), O_RDONLY);
+      seen.push_back(error_of(::fchmod(fd, 0600)));
+      seen.push_back(error_of(::fchown(fd, ::getuid(), ::getgid())));
+      seen.push_back(error_of(::futimens(fd, times.data())));
+      ::close(fd);
+    }
+    return seen;
+  };
+  const std::string tree = fs::path(tree_ / "x").parent_path().string();
+  EXPECT_THAT(sync(target_, use, tree), ElementsAre(EACCES, EACCES, EACCES, 0, 0, 0));
+}
+
+/// A target in its own mount namespace, where an empty file system hides the folder.
 TEST(files_of_a_sandbox, are_passed) {
   const scratch_tree tree;
   write_file(tree / "in/a", "from the host");
@@ -144,7 +185,7 @@ TEST(files_of_a_sandbox, are_passed) {
     const int fd = ::open(path.c_str(), O_RDONLY);
     std::vector<std::string> seen{content_of(fd)};
     std::ofstream(path + ".new") << "from the target";
-    // What the target itself sees there, by a call that the library does not take.
+    // The target's own view of the folder, by a call that the library does not intercept.
     seen.push_back(
         std::to_string(::syscall(SYS_symlinkat, "a", AT_FDCWD, (path + ".link").c_str())));
     return seen;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -31,80 +32,129 @@ DECLARE_REAL(rmdir);
 DECLARE_REAL(readlink);
 DECLARE_REAL(readlinkat);
 
-/* ---- whose a path is ---- */
+/* ---- paths of the host ---- */
 
-static const char* join(const char* folder, const char* path, char to[longest_path]) {
-  const size_t first = strlen(folder);
-  const size_t second = strlen(path);
-  if (first + second + 2 > longest_path) return NULL;
-  memmove(to, folder, first);
-  to[first] = '/';
-  memcpy(to + first + 1, path, second + 1);
-  return to;
+/* Puts `path` behind the path of a folder, which is in memory with space for both. */
+static const char* append(char* folder, const char* path, size_t bytes) {
+  const size_t at = strlen(folder);
+  folder[at] = '/';
+  memcpy(folder + at + 1, path, bytes + 1);
+  return folder;
 }
 
-const char* hosts_path(int folder, const char* path, char to[longest_path], enum counted what) {
-  const struct farcall_io_table* const table =
-      atomic_load_explicit(&attached, memory_order_acquire);
-  if (table == NULL) {
+char* name_of_descriptor(int fd, struct space* to, size_t more) {
+  char link[32] = "/proc/self/fd/";
+  char* at = link + strlen(link);
+  unsigned places = 1;
+  for (unsigned rest = (unsigned)fd; rest >= 10; rest /= 10)
+    places *= 10;
+  for (; places > 0; places /= 10)
+    *at++ = (char)('0' + (unsigned)fd / places % 10);
+  *at = '\0';
+  const int why = errno;
+  size_t space = sizeof to->here;
+  char* name = to->here;
+  ssize_t got = -1;
+  if (fd >= 0) got = REAL(readlink)(link, name, space);
+  if (got >= 0 && (size_t)got + more >= space) {
+    space = PATH_MAX + more;
+    name = reserve(to, space);
+    got = name != NULL ? REAL(readlink)(link, name, PATH_MAX) : -1;
+  }
+  errno = why;
+  if (got <= 0 || got >= PATH_MAX || name[0] != '/') return NULL;
+  name[got] = '\0';
+  return name;
+}
+
+/* Returns the path of the working folder, and its number if it is at the host, with `more` bytes of
+ * memory behind it, or null. */
+static char* name_of_working_folder(struct space* to, size_t more, uint64_t* number) {
+  const int why = errno;
+  size_t bytes = copy_working_folder(to->here, sizeof to->here);
+  char* name = to->here;
+  long got = (long)bytes;
+  if (bytes == 0) {
+    got = syscall(SYS_getcwd, to->here, sizeof to->here);
+    bytes = got > 0 ? (size_t)got : PATH_MAX;
+  }
+  if (bytes + more >= sizeof to->here) {
+    const int is_hosts = copy_working_folder(NULL, 0) != 0;
+    name = reserve(to, bytes + 1 + more);
+    if (name == NULL) return NULL;
+    got = is_hosts ? (long)copy_working_folder(name, bytes + 1)
+                   : syscall(SYS_getcwd, name, bytes + 1);
+  }
+  errno = why;
+  *number = working_folder_number();
+  return got > 0 && name[0] == '/' ? name : NULL;
+}
+
+/* Returns the path of a folder that is open, and its number if it is at the host, with `more` bytes
+ * of memory behind it, or null. */
+static char* name_of_folder(int fd, struct space* to, size_t more, uint64_t* number) {
+  struct file* const f = file_of(fd);
+  if (f == NULL) return name_of_descriptor(fd, to, more);
+  /* Only a folder has a path here, because only a folder can have files beneath it. */
+  char* const name = f->path != NULL ? reserve(to, strlen(f->path) + 1 + more) : NULL;
+  if (name != NULL) strcpy(name, f->path);
+  *number = f->number;
+  (void)done_with(f, 0);
+  return name;
+}
+
+const char* hosts_path(int folder, const char* path, struct space* to, enum counted what) {
+  if (atomic_load_explicit(&attached, memory_order_acquire) == NULL) {
     pass(what, before_job);
     return NULL;
   }
   const char* absolute = NULL;
-  if (path == NULL || path[0] == '\0') {
-    absolute = NULL;
-  } else if (path[0] == '/') {
-    absolute = strlen(path) < longest_path ? strcpy(to, path) : NULL;
-  } else if (folder == AT_FDCWD) {
-    const int why = errno;
-    absolute = getcwd(to, longest_path) != NULL ? join(to, path, to) : NULL;
-    errno = why;
-  } else {
-    struct file* const f = file_of(folder);
-    if (f != NULL) {
-      /* Where it is no folder, there is nothing beneath its name either. */
-      absolute = f->path != NULL ? join(f->path, path, to) : NULL;
-      (void)let_go(f);
-    }
+  uint64_t number = 0;
+  const size_t bytes = text_length(path);
+  if (bytes > 0 && path[0] == '/') {
+    absolute = path;
+  } else if (bytes > 0 && bytes < max_path) {
+    char* const of = folder == AT_FDCWD ? name_of_working_folder(to, bytes + 2, &number)
+                                        : name_of_folder(folder, to, bytes + 2, &number);
+    if (of != NULL) absolute = append(of, path, bytes);
   }
-  if (absolute != NULL && table->is_hosts(absolute)) return absolute;
+  if (absolute != NULL && bytes < max_path && is_hosts_path(absolute)) {
+    begins_at(absolute, number);
+    return absolute;
+  }
   pass(what, other_path);
   return NULL;
 }
 
-int both_hosts_paths(int from_folder, const char* from, char absolute_from[longest_path],
-                     int to_folder, const char* to, char absolute_to[longest_path],
-                     enum counted what) {
-  const int is_from = hosts_path(from_folder, from, absolute_from, what) != NULL;
-  const int is_to = hosts_path(to_folder, to, absolute_to, what) != NULL;
-  if (is_from == is_to) return is_from;
-  errno = EXDEV;
-  return -1;
+void leave_both(struct both_paths* paths) {
+  leave_space(&paths->from_space);
+  leave_space(&paths->to_space);
 }
 
-/* The function's call of the host: `call` of the table. */
-#define FORWARD(what, call)                                                                        \
-  do {                                                                                             \
-    const struct farcall_io_table* const to_host = enter();                                        \
-    if (to_host == NULL) return -1;                                                                \
-    const int64_t result = to_host->call;                                                          \
-    leave();                                                                                       \
-    count_forwarded(what, 0);                                                                      \
-    return (int)as_libc(result);                                                                   \
-  } while (0)
+int both_hosts_paths(int from_folder, const char* from, int to_folder, const char* to,
+                     struct both_paths* found, enum counted what) {
+  found->from = hosts_path(from_folder, from, &found->from_space, what);
+  found->to = hosts_path(to_folder, to, &found->to_space, what);
+  if ((found->from != NULL) == (found->to != NULL)) return found->from != NULL;
+  errno = is_text(from) && is_text(to) ? EXDEV : EFAULT;
+  return -1;
+}
 
 /* ---- opening ---- */
 
 int open_hosts(const char* absolute, int flags, mode_t mode) {
-  const struct farcall_io_table* const to = enter();
-  if (to == NULL) return -1;
   struct farcall_io_opened opened = {0, 0, -1};
-  /* What only names a file may do less than what reads it. */
+  /* With O_PATH, remove all other flags but these, as the kernel does. A descriptor that only
+   * names a file must not truncate or create it. */
+  if ((flags & O_TMPFILE) == O_TMPFILE && (flags & O_PATH) == 0) {
+    /* Such a file could get no name, because linkat() would name it by /proc/self/fd. Programs make
+     * a file with a name instead. */
+    pass(counted_open, not_offered);
+    errno = EOPNOTSUPP;
+    return -1;
+  }
   if ((flags & O_PATH) != 0) flags &= O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  const int64_t result = to->open(absolute, flags, mode, &opened);
-  leave();
-  count_forwarded(counted_open, 0);
-  if (result < 0) return (int)as_libc(result);
+  if (forwarded(counted_open, host_open(absolute, flags, mode, &opened)) < 0) return -1;
   if (opened.file != 0) return use_descriptor(&opened, flags, absolute);
   count_forwarded(counted_descriptor, 0);
   (void)REAL(fcntl)(opened.descriptor, F_SETFD, (flags & O_CLOEXEC) != 0 ? FD_CLOEXEC : 0);
@@ -115,7 +165,8 @@ static int has_mode(int flags) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* -1: the path names none. */
+/* Returns the descriptor that a path such as /dev/fd/N or /dev/stdin names. Returns -1 for other
+ * paths. */
 static int descriptor_in(const char* path) {
   static const char* const folders[] = {"/dev/fd/", "/proc/self/fd/"};
   static const char* const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
@@ -127,27 +178,27 @@ static int descriptor_in(const char* path) {
     char* end = NULL;
     if (strncmp(path, folders[i], bytes) != 0 || path[bytes] < '0' || path[bytes] > '9') continue;
     const unsigned long fd = strtoul(path + bytes, &end, 10);
-    if (*end == '\0' && fd < most_descriptors) return (int)fd;
+    if (*end == '\0' && fd < max_descriptors) return (int)fd;
   }
   return -1;
 }
 
 int open_copy(const char* path, int flags) {
-  if (path == NULL || path[0] != '/' || (path[1] != 'd' && path[1] != 'p')) return -1;
+  if (atomic_load_explicit(&attached, memory_order_acquire) == NULL) return -1;
+  if (text_length(path) == 0 || path[0] != '/' || (path[1] != 'd' && path[1] != 'p')) return -1;
   const int fd = descriptor_in(path);
   struct file* const f = fd >= 0 ? file_of(fd) : NULL;
   if (f == NULL) return -1;
-  (void)let_go(f);
+  (void)done_with(f, 0);
   return fcntl(fd, (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
 }
 
 static int open_either(int folder, const char* path, int flags, mode_t mode) {
-  char absolute[longest_path];
+  SPACE(space);
+  const char* const absolute = hosts_path(folder, path, &space, counted_open);
+  if (absolute != NULL) return open_hosts(absolute, flags, mode);
   const int copy = open_copy(path, flags);
-  if (copy >= 0) return copy;
-  if (hosts_path(folder, path, absolute, counted_open) == NULL)
-    return REAL(openat)(folder, path, flags, mode);
-  return open_hosts(absolute, flags, mode);
+  return copy >= 0 ? copy : REAL(openat)(folder, path, flags, mode);
 }
 
 #define WITH_MODE(flags)                                                                           \
@@ -176,7 +227,15 @@ EXPORT int creat(const char* path, mode_t mode) {
 }
 ALSO(creat64, creat);
 
-/* As _FORTIFY_SOURCE has it: without a mode. */
+EXPORT int __open(const char* path, int flags, ...);
+int __open(const char* path, int flags, ...) {
+  WITH_MODE(flags)
+  return open_either(AT_FDCWD, path, flags, mode);
+}
+EXPORT int __open64(const char* path, int flags, ...);
+ALSO(__open64, __open);
+
+/* For _FORTIFY_SOURCE: without a mode. */
 EXPORT int __open_2(const char* path, int flags);
 int __open_2(const char* path, int flags) { return open_either(AT_FDCWD, path, flags, 0); }
 EXPORT int __open64_2(const char* path, int flags);
@@ -187,6 +246,12 @@ int __openat_2(int folder, const char* path, int flags) {
 }
 EXPORT int __openat64_2(int folder, const char* path, int flags);
 ALSO(__openat64_2, __openat_2);
+
+int are_known(int flags, int known) {
+  if ((flags & ~known) == 0) return 1;
+  errno = EINVAL;
+  return 0;
+}
 
 /* ---- status ---- */
 
@@ -235,31 +300,32 @@ static void fill_statx(struct statx* to, const struct farcall_io_status* s) {
   to->stx_rdev_minor = minor(s->special);
 }
 
-static int path_status(const char* absolute, int follows_link, struct farcall_io_status* status) {
-  FORWARD(counted_stat, stat(absolute, follows_link, status));
-}
+enum { status_flags = AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW };
 
-/* 1: asked, and `status` or errno is set; 0: it is libc's. */
-static int ask_status(int folder, const char* path, int flags, struct farcall_io_status* status,
-                      int* result) {
-  if (path != NULL && path[0] == '\0' && (flags & AT_EMPTY_PATH) != 0) {
+/* If the file is the host's, gets its status from the host, and returns 1 with the call's result
+ * in `result`. Returns 0 if the file is libc's. */
+static int ask_status(int folder, const char* path, int flags, int known,
+                      struct farcall_io_status* status, int* result) {
+  if ((flags & AT_EMPTY_PATH) != 0 && (path == NULL || (is_text(path) && path[0] == '\0'))) {
     struct file* const f = file_of(folder);
     if (f == NULL) return 0;
-    *result = stat_file(f, status);
-    const int why = errno;
-    (void)let_go(f);
-    errno = why;
+    *result = (int)done_with(f, stat_file(f, status));
     return 1;
   }
-  char absolute[longest_path];
-  if (hosts_path(folder, path, absolute, counted_stat) == NULL) return 0;
-  *result = path_status(absolute, (flags & AT_SYMLINK_NOFOLLOW) == 0, status);
+  SPACE(space);
+  const char* const absolute = hosts_path(folder, path, &space, counted_stat);
+  if (absolute == NULL) return 0;
+  *result = -1;
+  if (!are_known(flags, known)) return 1;
+  const int follows_link = (flags & AT_SYMLINK_NOFOLLOW) == 0;
+  *result = forwarded(counted_stat, host_stat(absolute, follows_link, status));
   return 1;
 }
 
 static int status_of(int folder, const char* path, int flags, struct stat* to, int* result) {
   struct farcall_io_status status;
-  if (!ask_status(folder, path, flags, &status, result)) return 0;
+  if (!ask_status(folder, path, flags, status_flags, &status, result)) return 0;
+  if (*result == 0 && !is_space(to, sizeof *to)) *result = -1;
   if (*result == 0) fill(to, &status);
   return 1;
 }
@@ -275,7 +341,11 @@ EXPORT int lstat(const char* restrict path, struct stat* restrict to) {
 }
 EXPORT int fstat(int fd, struct stat* to) {
   int result = 0;
-  return status_of(fd, "", AT_EMPTY_PATH, to, &result) ? result : REAL(fstat)(fd, to);
+  return status_of(fd, NULL, AT_EMPTY_PATH, to, &result) ? result : REAL(fstat)(fd, to);
+}
+EXPORT int isfdtype(int fd, int type) {
+  struct stat s;
+  return fstat(fd, &s) != 0 ? -1 : (s.st_mode & S_IFMT) == (mode_t)type;
 }
 EXPORT int fstatat(int folder, const char* restrict path, struct stat* restrict to, int flags) {
   int result = 0;
@@ -286,8 +356,9 @@ EXPORT int statx(int folder, const char* restrict path, int flags, unsigned mask
                  struct statx* restrict to) {
   struct farcall_io_status status;
   int result = 0;
-  if (!ask_status(folder, path, flags, &status, &result))
+  if (!ask_status(folder, path, flags, status_flags | AT_STATX_SYNC_TYPE, &status, &result))
     return REAL(statx)(folder, path, flags, mask, to);
+  if (result == 0 && !is_space(to, sizeof *to)) result = -1;
   if (result == 0) fill_statx(to, &status);
   return result;
 }
@@ -304,7 +375,7 @@ EXPORT int fstatat64(int folder, const char* restrict path, struct stat64* restr
   return fstatat(folder, path, (struct stat*)to, flags);
 }
 
-/* What programs call that were linked before glibc 2.33. */
+/* Programs that were linked before glibc 2.33 call this function. */
 EXPORT int __xstat(int version, const char* path, struct stat* to);
 int __xstat(int version, const char* path, struct stat* to) {
   (void)version;
@@ -337,9 +408,10 @@ ALSO(__fxstatat64, __fxstatat);
 /* ---- names ---- */
 
 EXPORT int access(const char* path, int mode) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, path, absolute, counted_access) == NULL) return REAL(access)(path, mode);
-  FORWARD(counted_access, access(absolute, mode));
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_access);
+  if (absolute == NULL) return REAL(access)(path, mode);
+  return forwarded(counted_access, host_access(absolute, mode));
 }
 
 EXPORT int euidaccess(const char* path, int mode) {
@@ -348,61 +420,66 @@ EXPORT int euidaccess(const char* path, int mode) {
 ALSO(eaccess, euidaccess);
 
 EXPORT int faccessat(int folder, const char* path, int mode, int flags) {
-  char absolute[longest_path];
-  if (hosts_path(folder, path, absolute, counted_access) == NULL)
-    return REAL(faccessat)(folder, path, mode, flags);
-  FORWARD(counted_access, access(absolute, mode));
+  SPACE(space);
+  const char* const absolute = hosts_path(folder, path, &space, counted_access);
+  if (absolute == NULL) return REAL(faccessat)(folder, path, mode, flags);
+  if (!are_known(flags, AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) return -1;
+  struct stat s;
+  if ((flags & AT_SYMLINK_NOFOLLOW) != 0) {
+    if (lstat(absolute, &s) != 0) return -1;
+    /* Linux lets each user access links. */
+    if (S_ISLNK(s.st_mode)) return 0;
+  }
+  return forwarded(counted_access, host_access(absolute, mode));
 }
 
 EXPORT int truncate(const char* path, off_t size) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, path, absolute, counted_truncate) == NULL)
-    return REAL(truncate)(path, size);
-  FORWARD(counted_truncate, truncate(absolute, size));
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_truncate);
+  if (absolute == NULL) return REAL(truncate)(path, size);
+  return forwarded(counted_truncate, host_truncate(absolute, size));
 }
 ALSO(truncate64, truncate);
 
 EXPORT int unlink(const char* path) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, path, absolute, counted_unlink) == NULL) return REAL(unlink)(path);
-  FORWARD(counted_unlink, unlink(absolute));
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_unlink);
+  if (absolute == NULL) return REAL(unlink)(path);
+  return forwarded(counted_unlink, host_unlink(absolute));
 }
 
 EXPORT int rmdir(const char* path) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, path, absolute, counted_rmdir) == NULL) return REAL(rmdir)(path);
-  FORWARD(counted_rmdir, rmdir(absolute));
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_rmdir);
+  if (absolute == NULL) return REAL(rmdir)(path);
+  return forwarded(counted_rmdir, host_rmdir(absolute));
 }
 
 EXPORT int unlinkat(int folder, const char* path, int flags) {
-  char absolute[longest_path];
-  if (hosts_path(folder, path, absolute, counted_unlink) == NULL)
-    return REAL(unlinkat)(folder, path, flags);
-  if ((flags & AT_REMOVEDIR) != 0) FORWARD(counted_rmdir, rmdir(absolute));
-  FORWARD(counted_unlink, unlink(absolute));
+  SPACE(space);
+  const char* const absolute = hosts_path(folder, path, &space, counted_unlink);
+  if (absolute == NULL) return REAL(unlinkat)(folder, path, flags);
+  if (!are_known(flags, AT_REMOVEDIR)) return -1;
+  if ((flags & AT_REMOVEDIR) != 0) return forwarded(counted_rmdir, host_rmdir(absolute));
+  return forwarded(counted_unlink, host_unlink(absolute));
 }
 
 EXPORT int remove(const char* path) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, path, absolute, counted_unlink) == NULL) return REAL(remove)(path);
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_unlink);
+  if (absolute == NULL) return REAL(remove)(path);
   if (unlink(absolute) == 0) return 0;
   return errno == EISDIR ? rmdir(absolute) : -1;
 }
 
 static int rename_either(int from_folder, const char* from, int to_folder, const char* to,
                          unsigned flags, int* result) {
-  char absolute_from[longest_path];
-  char absolute_to[longest_path];
-  const int are_hosts = both_hosts_paths(from_folder, from, absolute_from, to_folder, to,
-                                         absolute_to, counted_rename);
+  BOTH_PATHS(both);
+  const int are_hosts = both_hosts_paths(from_folder, from, to_folder, to, &both, counted_rename);
   if (are_hosts == 0) return 0;
   *result = -1;
-  const struct farcall_io_table* const table = are_hosts > 0 ? enter() : NULL;
-  if (table == NULL) return 1;
-  const int64_t done = table->rename(absolute_from, absolute_to, flags);
-  leave();
-  count_forwarded(counted_rename, 0);
-  *result = (int)as_libc(done);
+  if (are_hosts > 0)
+    *result = forwarded(counted_rename, host_rename(both.from, both.to, (int)flags));
   return 1;
 }
 
@@ -425,26 +502,37 @@ EXPORT int renameat2(int from_folder, const char* from, int to_folder, const cha
 }
 
 EXPORT int mkdir(const char* path, mode_t mode) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, path, absolute, counted_mkdir) == NULL) return REAL(mkdir)(path, mode);
-  FORWARD(counted_mkdir, mkdir(absolute, mode));
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_mkdir);
+  if (absolute == NULL) return REAL(mkdir)(path, mode);
+  return forwarded(counted_mkdir, host_mkdir(absolute, mode));
 }
 EXPORT int mkdirat(int folder, const char* path, mode_t mode) {
-  char absolute[longest_path];
-  if (hosts_path(folder, path, absolute, counted_mkdir) == NULL)
-    return REAL(mkdirat)(folder, path, mode);
-  FORWARD(counted_mkdir, mkdir(absolute, mode));
+  SPACE(space);
+  const char* const absolute = hosts_path(folder, path, &space, counted_mkdir);
+  if (absolute == NULL) return REAL(mkdirat)(folder, path, mode);
+  return forwarded(counted_mkdir, host_mkdir(absolute, mode));
 }
 
 EXPORT ssize_t readlink(const char* restrict path, char* restrict to, size_t bytes) {
-  char absolute[longest_path];
-  if (hosts_path(AT_FDCWD, path, absolute, counted_readlink) == NULL)
-    return REAL(readlink)(path, to, bytes);
-  FORWARD(counted_readlink, read_link(absolute, to, bytes));
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_readlink);
+  if (absolute == NULL) return REAL(readlink)(path, to, bytes);
+  return forwarded(counted_readlink, host_read_link(absolute, to, bytes));
 }
 EXPORT ssize_t readlinkat(int folder, const char* restrict path, char* restrict to, size_t bytes) {
-  char absolute[longest_path];
-  if (hosts_path(folder, path, absolute, counted_readlink) == NULL)
-    return REAL(readlinkat)(folder, path, to, bytes);
-  FORWARD(counted_readlink, read_link(absolute, to, bytes));
+  SPACE(space);
+  const char* const absolute = hosts_path(folder, path, &space, counted_readlink);
+  if (absolute == NULL) return REAL(readlinkat)(folder, path, to, bytes);
+  return forwarded(counted_readlink, host_read_link(absolute, to, bytes));
+}
+EXPORT ssize_t __readlink_chk(const char* path, char* to, size_t bytes, size_t there);
+ssize_t __readlink_chk(const char* path, char* to, size_t bytes, size_t there) {
+  if (bytes > there) abort();
+  return readlink(path, to, bytes);
+}
+EXPORT ssize_t __readlinkat_chk(int folder, const char* path, char* to, size_t bytes, size_t there);
+ssize_t __readlinkat_chk(int folder, const char* path, char* to, size_t bytes, size_t there) {
+  if (bytes > there) abort();
+  return readlinkat(folder, path, to, bytes);
 }

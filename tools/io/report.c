@@ -26,7 +26,7 @@ void count_passed(enum counted what, enum passed why) {
   atomic_fetch_add_explicit(&counts[what].passed[why], 1, memory_order_relaxed);
 }
 
-/* A copy of standard error, which programs close before they end. */
+/* A copy of the descriptor of standard error, which programs may close before they end. */
 static int report_to = -1;
 
 void begin_report(void) {
@@ -37,7 +37,8 @@ void begin_report(void) {
 
 void report_after_fork(void) { memset(counts, 0, sizeof counts); }
 
-/* It may be a file of the host, which dprintf() could not write to. */
+/* Prints a line by write(), which this library forwards if standard error is a file of the host.
+ * dprintf() makes its system call inside libc, and could not write to such a file. */
 __attribute__((format(printf, 1, 2))) static void say(const char* format, ...) {
   char line[256];
   va_list more;
@@ -47,10 +48,12 @@ __attribute__((format(printf, 1, 2))) static void say(const char* format, ...) {
   if (bytes > 0) (void)!write(report_to, line, (size_t)bytes);
 }
 
-/* Of a function; 0: it was never called. */
+/* Returns the number of calls of a function that the report counts. A function without such calls
+ * is not printed. */
 static uint64_t calls_of(int function) {
   uint64_t all = atomic_load(&counts[function].forwarded);
-  /* The shells and tools that targets start use more files of their own than of the host. */
+  /* In programs that targets start, don't count calls that were not forwarded, because shells
+   * and tools mostly use local files. */
   if (!is_child()) {
     for (int why = 0; why < passed_reasons; ++why)
       all += atomic_load(&counts[function].passed[why]);
@@ -58,7 +61,7 @@ static uint64_t calls_of(int function) {
   return all;
 }
 
-/* At exit. What ends by _exit() or a signal says nothing. */
+/* Prints the report at exit. A process that ends by _exit() or by a signal prints no report. */
 __attribute__((destructor)) static void print(void) {
   static const char* const names[] = {
 #define AS_NAME(name) #name,

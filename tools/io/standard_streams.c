@@ -5,23 +5,16 @@
 #include <stdio_ext.h>
 #include <unistd.h>
 
-/* stdin, stdout and stderr are libc's streams, which make system calls of their own: they could
- * only write to the placeholder. Once one of the descriptors 0, 1 and 2 stands for a file of the
- * host, as after a shell's redirection, its stream is one that calls read() and write() as anybody
- * does, and which serves for whatever else the number stands for later. */
+/* Replaces stdin, stdout and stderr when their descriptors become files of the host, for
+ * instance by a shell's redirection. Libc's own streams make system calls inside libc, which
+ * this library cannot forward, and so would write to the placeholder. The new stream calls
+ * read() and write() like a program, and therefore works for any file that the descriptor
+ * represents later. */
 
 DECLARE_REAL(freopen);
-DECLARE_REAL(fflush);
-DECLARE_REAL(fread);
-DECLARE_REAL(fwrite);
-DECLARE_REAL(fputc);
-DECLARE_REAL(fputs);
-DECLARE_REAL(getc);
-DECLARE_REAL(ungetc);
-DECLARE_REAL(fseeko);
-DECLARE_REAL(ftello);
+DECLARE_REAL(fclose);
 
-/* libc's own, of those that were replaced. */
+/* Streams of libc that were replaced. The index is the stream's descriptor. */
 static _Atomic(FILE*) before[3];
 
 static FILE** name_of(int fd) {
@@ -44,20 +37,32 @@ static void replace(int fd, const char* mode) {
   *name_of(fd) = made;
 }
 
+/* Gives a new stream the buffering that the program has chosen for the stream of libc. */
+static void buffer_like(FILE* made, FILE* libcs) {
+  if (made == libcs) return;
+  if (__fbufsize(libcs) == 1) {
+    (void)setvbuf(made, NULL, _IONBF, 0);
+  } else if (__flbf(libcs) != 0) {
+    setlinebuf(made);
+  }
+}
+
 void prepare_standard_stream(int fd) {
   if (fd < 0 || fd > STDERR_FILENO || atomic_load(&before[fd]) != NULL) return;
   FILE* const libcs = *name_of(fd);
   if (libcs == NULL || descriptor_of(libcs) >= 0) return;
   const int why = errno;
-  if (fd != STDIN_FILENO) (void)REAL(fflush)(libcs);
+  if (fd != STDIN_FILENO) (void)fflush(libcs);
   replace(fd, fd == STDIN_FILENO ? "r" : "w");
+  buffer_like(*name_of(fd), libcs);
   atomic_store(&before[fd], libcs);
   errno = why;
 }
 
 /* ---- freopen ---- */
 
-/* Which of the three it is, or was; -1: none. */
+/* Returns the number of the standard stream that `file` is or was. Returns -1 if it is no standard
+ * stream. */
 static int standard_descriptor(FILE* file) {
   for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
     if (file == *name_of(fd) || (file != NULL && file == atomic_load(&before[fd]))) return fd;
@@ -71,11 +76,13 @@ static FILE* refuse(FILE* file, int why) {
   return NULL;
 }
 
-/* A stream of libc's stays one: only the three that have names can become others. */
+/* Handles files of the host and replaced streams, and passes other calls on. Only stdin, stdout and
+ * stderr can become streams on files of the host, because they are variables. Programs keep the
+ * addresses of all other streams of libc. */
 EXPORT FILE* freopen(const char* restrict path, const char* restrict mode, FILE* restrict file) {
-  char absolute[longest_path];
-  const int is_hosts =
-      path != NULL && hosts_path(AT_FDCWD, path, absolute, counted_freopen) != NULL;
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_freopen);
+  const int is_hosts = absolute != NULL;
   const int fd = descriptor_of(file);
   const int standard = standard_descriptor(file);
   if (!is_hosts && fd < 0 && (standard < 0 || atomic_load(&before[standard]) == NULL))
@@ -115,10 +122,8 @@ EXPORT FILE* freopen(const char* restrict path, const char* restrict mode, FILE*
 }
 ALSO(freopen64, freopen);
 
-/* ---- C++'s standard streams ---- */
+/* ---- pointers that programs keep ---- */
 
-/* These keep the streams that they were made with, and call the functions below, and those of
- * wide.c. */
 FILE* current_stream(FILE* file) {
   for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
     if (__builtin_expect(
@@ -128,24 +133,12 @@ FILE* current_stream(FILE* file) {
   return file;
 }
 
-EXPORT int fflush(FILE* file) { return REAL(fflush)(current_stream(file)); }
-EXPORT size_t fread(void* restrict to, size_t bytes, size_t count, FILE* restrict file) {
-  return REAL(fread)(to, bytes, count, current_stream(file));
+/* Closes a stream. Programs use stdin, stdout and stderr after they have closed them, which fails
+ * without harm, because libc never frees these three. So a stream that replaces one of them is
+ * kept, too. */
+EXPORT int fclose(FILE* file) {
+  FILE* const now = current_stream(file);
+  const int standard = standard_descriptor(now);
+  const int is_ours = standard >= 0 && orientation_of(now) != NULL;
+  return is_ours ? close_but_keep(now) : REAL(fclose)(now);
 }
-EXPORT size_t fwrite(const void* restrict from, size_t bytes, size_t count, FILE* restrict file) {
-  return REAL(fwrite)(from, bytes, count, current_stream(file));
-}
-EXPORT int fputc(int c, FILE* file) { return REAL(fputc)(c, current_stream(file)); }
-EXPORT int putc(int c, FILE* file);
-ALSO(putc, fputc);
-EXPORT int fputs(const char* restrict text, FILE* restrict file) {
-  return REAL(fputs)(text, current_stream(file));
-}
-EXPORT int getc(FILE* file) { return REAL(getc)(current_stream(file)); }
-EXPORT int ungetc(int c, FILE* file) { return REAL(ungetc)(c, current_stream(file)); }
-EXPORT int fseeko(FILE* file, off_t offset, int whence) {
-  return REAL(fseeko)(current_stream(file), offset, whence);
-}
-ALSO(fseeko64, fseeko);
-EXPORT off_t ftello(FILE* file) { return REAL(ftello)(current_stream(file)); }
-ALSO(ftello64, ftello);

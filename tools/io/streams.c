@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <langinfo.h>
+#include <mntent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* libc's own streams call nothing that could be preloaded: those on files of the host are made by
- * fopencookie() instead. */
+/* A stream on a file of the host. It is made by fopencookie(), which lets the library supply the
+ * functions that read and write. Libc's own streams make system calls inside libc, which a
+ * preloaded library cannot replace. */
 struct stream {
   int fd;
   int orientation;
@@ -33,7 +35,7 @@ static ssize_t read_stream(void* cookie, char* to, size_t bytes) {
   return read(((struct stream*)cookie)->fd, to, bytes);
 }
 
-/* A stream wants all of it written, or 0 for an error. */
+/* Writes all bytes, because fopencookie() takes a smaller number as an error. */
 static ssize_t write_stream(void* cookie, const char* from, size_t bytes) {
   size_t done = 0;
   while (done < bytes) {
@@ -133,13 +135,27 @@ int descriptor_of(FILE* file) {
   return s != NULL ? s->fd : -1;
 }
 
+int close_but_keep(FILE* file) {
+  struct stream* const s = find(file);
+  flockfile(file);
+  const int result = fflush(file);
+  const int why = errno;
+  const int closed = close(s->fd);
+  if (result != 0) errno = why;
+  s->fd = -1;
+  (void)setvbuf(file, NULL, _IONBF, 0);
+  funlockfile(file);
+  return result == 0 ? closed : result;
+}
+
 int* orientation_of(FILE* file) {
   struct stream* const s = find(file);
   return s != NULL ? &s->orientation : NULL;
 }
 
 void flush_streams(void) {
-  /* Not with the mutex: a stream that closes holds itself, and wants that. */
+  /* Flush without the mutex, because a thread that closes a stream has locked the stream, and waits
+   * for the mutex. */
   FILE* open[256];
   int count = 0;
   pthread_mutex_lock(&all_mutex);
@@ -150,13 +166,20 @@ void flush_streams(void) {
     (void)fflush(open[i]);
 }
 
-/* Takes the descriptor over. */
+/* Puts the position of a file that is opened for appending only to its end, as libc does. */
+static void begin_at_end(int fd, const char* mode) {
+  if (strchr(mode, '+') == NULL) (void)lseek(fd, 0, SEEK_END);
+}
+
+/* Makes a stream, which takes over the descriptor. */
 static FILE* open_stream(int fd, const char* mode) {
   if (fd < 0) return NULL;
   count_forwarded(counted_fopen, 0);
   struct file* const f = file_of(fd);
-  if (f != NULL) (void)let_go(f);
-  /* An open file that the host has passed is one of libc's. */
+  if (f != NULL) (void)done_with(f, 0);
+  if (f != NULL && mode[0] == 'a') begin_at_end(fd, mode);
+  /* If the host has passed the open file itself, the descriptor is an ordinary one, and libc's
+   * own stream is used. */
   FILE* const file = f != NULL ? stream_of(fd, mode) : REAL(fdopen)(fd, mode);
   if (file == NULL) {
     const int why = errno;
@@ -167,9 +190,10 @@ static FILE* open_stream(int fd, const char* mode) {
 }
 
 EXPORT FILE* fopen(const char* restrict path, const char* restrict mode) {
-  char absolute[longest_path];
+  SPACE(space);
+  const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_fopen);
   int flags = 0;
-  const int is_hosts = hosts_path(AT_FDCWD, path, absolute, counted_fopen) != NULL;
+  const int is_hosts = absolute != NULL;
   if (is_hosts && flags_of(mode, &flags) != 0) return NULL;
   const int copy = is_hosts ? -1 : open_copy(path, 0);
   if (!is_hosts && copy < 0) return REAL(fopen)(path, mode);
@@ -177,18 +201,32 @@ EXPORT FILE* fopen(const char* restrict path, const char* restrict mode) {
 }
 ALSO(fopen64, fopen);
 
+/* Libc adds two letters to the mode, of which one is its own. */
+DECLARE_REAL(setmntent);
+EXPORT FILE* setmntent(const char* path, const char* mode) {
+  SPACE(space);
+  return hosts_path(AT_FDCWD, path, &space, counted_fopen) != NULL ? fopen(path, mode)
+                                                                   : REAL(setmntent)(path, mode);
+}
+EXPORT FILE* __setmntent(const char* path, const char* mode);
+FILE* __setmntent(const char* path, const char* mode) { return setmntent(path, mode); }
+
 EXPORT FILE* fdopen(int fd, const char* mode) {
   struct file* const f = file_of(fd);
   if (f == NULL) return REAL(fdopen)(fd, mode);
   const int opened = atomic_load(&f->flags) & O_ACCMODE;
-  (void)let_go(f);
+  (void)done_with(f, 0);
   int flags = 0;
   if (flags_of(mode, &flags) != 0) return NULL;
   if (opened != O_RDWR && (flags & O_ACCMODE) != opened) {
     errno = EINVAL;
     return NULL;
   }
-  if ((flags & O_APPEND) != 0) (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_APPEND);
+  const int before = fcntl(fd, F_GETFL);
+  if ((flags & O_APPEND) != 0 && (before & O_APPEND) == 0) {
+    (void)fcntl(fd, F_SETFL, before | O_APPEND);
+    begin_at_end(fd, mode);
+  }
   return stream_of(fd, mode);
 }
 

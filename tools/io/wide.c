@@ -6,10 +6,11 @@
 #include <string.h>
 #include <wchar.h>
 
-/* Streams of fopencookie() have no wide characters: libc's functions would use buffers that are not
- * there. On files of the host these functions convert, in the program's locale, and read and write
- * bytes. The encodings of glibc's locales have no shift states, so that nothing is to be kept
- * between characters, and fseek() and the like need not know. */
+/* Wide characters for streams that are made by fopencookie(). Libc's functions for wide
+ * characters cannot be used for these streams, because they would use buffers that do not exist.
+ * For files of the host, the functions of this file convert in the program's locale, and read
+ * and write bytes. The encodings of glibc's locales have no shift states. Therefore no state is
+ * kept between characters, and fseek() and similar functions need no change. */
 
 DECLARE_REAL(fgetwc);
 DECLARE_REAL(fgetws);
@@ -21,8 +22,8 @@ DECLARE_REAL(vfwprintf);
 DECLARE_REAL(__fgetws_chk);
 DECLARE_REAL(__vfwprintf_chk);
 
-/* What a program calls that was compiled with _FORTIFY_SOURCE; <wchar.h> declares some of it only
- * then. */
+/* Functions that a program calls in place of the usual ones if it was compiled with
+ * _FORTIFY_SOURCE. <wchar.h> declares some of them only in this case. */
 wchar_t* __fgetws_chk(wchar_t* restrict to, size_t places, int n, FILE* restrict file);
 wchar_t* __fgetws_unlocked_chk(wchar_t* restrict to, size_t places, int n, FILE* restrict file);
 int __fwprintf_chk(FILE* restrict file, int flag, const wchar_t* restrict format, ...);
@@ -33,7 +34,7 @@ int __vwprintf_chk(int flag, const wchar_t* restrict format, va_list arguments);
 
 /* ---- orientation ---- */
 
-/* As of fwide(), with the stream locked. */
+/* Sets or returns the orientation of a locked stream, like fwide(). */
 static int orient(FILE* file, int* orientation, int mode) {
   flockfile(file);
   if (*orientation == 0) *orientation = (mode > 0) - (mode < 0);
@@ -53,11 +54,12 @@ static int become_wide(FILE* file, int* orientation) { return orient(file, orien
 /* ---- reading ---- */
 
 static void set_error(FILE* file, int why) {
-  file->_flags |= _IO_ERR_SEEN; /* as ferror() is defined in libc's headers */
+  file->_flags |= _IO_ERR_SEEN; /* set the bit that ferror() tests */
   errno = why;
 }
 
-/* WEOF: `why` is 0 at the end of the file, or else errno. */
+/* Reads a character from a locked stream. Returns WEOF at the end of the file and for an error.
+ * `why` becomes 0 at the end, and errno for an error. */
 static wint_t get(FILE* file, int* why) {
   mbstate_t state = {0};
   *why = 0;
@@ -72,7 +74,7 @@ static wint_t get(FILE* file, int* why) {
     const size_t converted = c == EOF ? (size_t)-1 : mbrtowc(&got, &byte, 1, &state);
     if (converted == (size_t)-2) continue;
     if (converted != (size_t)-1) return (wint_t)got;
-    /* It may begin a character. */
+    /* Push the invalid byte back, because the next character may begin with it. */
     if (c != EOF && count > 0) (void)ungetc(c, file);
     *why = EILSEQ;
     set_error(file, *why);
@@ -98,7 +100,9 @@ ALSO(getwc_unlocked, fgetwc);
 EXPORT wint_t getwchar(void) { return fgetwc(stdin); }
 ALSO(getwchar_unlocked, getwchar);
 
-/* `places` are there; who asks for more than that, and gets it, is ended. */
+/* Reads a line of at most `n` - 1 characters. The caller's array has space for `places`
+ * characters. If the line does not fit into the array, aborts the program, as _FORTIFY_SOURCE
+ * requires. */
 static wchar_t* get_line(wchar_t* to, size_t places, int n, FILE* file, int* orientation) {
   if (n <= 0 || !become_wide(file, orientation)) return NULL;
   const size_t most = (size_t)n - 1;
@@ -152,7 +156,7 @@ EXPORT wint_t ungetwc(wint_t c, FILE* file) {
 
 /* ---- writing ---- */
 
-/* 0, or -1 and errno. */
+/* Writes characters. Returns 0, or -1 with errno. */
 static int put(const wchar_t* text, size_t count, FILE* file, int* orientation) {
   if (!become_wide(file, orientation)) return -1;
   char bytes[4096];
@@ -173,7 +177,7 @@ static int put(const wchar_t* text, size_t count, FILE* file, int* orientation) 
       filled = 0;
     }
   }
-  /* What comes before a character that there is no encoding of is written. */
+  /* If a character cannot be encoded, still write the characters before it. */
   const int why = errno;
   if (filled > 0 && fwrite(bytes, 1, filled, file) != filled)
     result = -1;
@@ -204,7 +208,8 @@ EXPORT int fputws(const wchar_t* restrict text, FILE* restrict file) {
 }
 ALSO(fputws_unlocked, fputws);
 
-/* `flag` is that of the functions for _FORTIFY_SOURCE; -1: another one was called. */
+/* Formats by libc. `flag` is an argument of the functions for _FORTIFY_SOURCE, and -1 for the other
+ * functions. */
 static int format_by_libc(FILE* to, int flag, const wchar_t* format, va_list arguments) {
   return flag < 0 ? REAL(vfwprintf)(to, format, arguments)
                   : REAL(__vfwprintf_chk)(to, flag, format, arguments);
@@ -232,7 +237,7 @@ static int print(FILE* file, int flag, const wchar_t* format, va_list arguments)
   return result;
 }
 
-/* The arguments behind `format`, in a va_list, for the call that is `result`. */
+/* Evaluates `call` with a va_list of the arguments after `format`, and returns its value. */
 #define WITH_ARGUMENTS(call)                                                                       \
   va_list arguments;                                                                               \
   va_start(arguments, format);                                                                     \
@@ -268,7 +273,8 @@ EXPORT int __wprintf_chk(int flag, const wchar_t* restrict format, ...) {
 
 /* ---- scanning ---- */
 
-/* libc scans its own streams only. 0: this is one. */
+/* If the stream is on a file of the host, sets the stream's error and returns 1, because libc
+ * can scan only its own streams. Returns 0 for a stream of libc. */
 static int is_not_scanned(FILE* file) {
   if (orientation_of(file) == NULL) return 0;
   flockfile(file);
@@ -277,7 +283,8 @@ static int is_not_scanned(FILE* file) {
   return 1;
 }
 
-/* The functions of one version of C: <wchar.h> gives programs theirs, by these symbols. */
+/* Defines the scanning functions of one version of the C language. <wchar.h> makes a program
+ * call other symbols for each version, because the versions scan differently. */
 #define SCANNING(version, symbols)                                                                 \
   EXPORT int version##vfwscanf(FILE* restrict, const wchar_t* restrict,                            \
                                va_list) __asm__(symbols "vfwscanf");                               \

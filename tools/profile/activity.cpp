@@ -9,34 +9,40 @@ namespace farcall::tool {
 namespace {
 
 struct known_function {
-  std::string_view beginning; ///< of its name
+  std::string_view beginning; ///< of the function's name
   function_part part;
 };
 
 constexpr known_function known_functions[] = {
-    {"farcall::am::engine::run_worker", function_part::idle},
-    {"farcall::am::engine::serve", function_part::idle},
-    {"farcall::am::engine::worker_sleep", function_part::idle},
-    {"farcall::am::engine::requests_wait", function_part::idle},
+    {"farcall::am::worker_pool::run", function_part::idle},
+    {"farcall::am::worker_pool::serve", function_part::idle},
+    {"farcall::am::run_wait_loop<farcall::am::(anonymous namespace)::worker_scope",
+     function_part::idle},
+    {"farcall::am::(anonymous namespace)::worker_scope", function_part::idle},
+    {"farcall::am::(anonymous namespace)::closing_wait", function_part::idle},
+    {"farcall::am::(anonymous namespace)::serve_some", function_part::idle},
+    {"farcall::am::requests_wait", function_part::idle},
+    {"farcall::am::waiter::serve", function_part::idle},
     {"farcall::am::worker::", function_part::idle},
     {"farcall::am::worker_group::", function_part::idle},
     {"farcall::am::responder::", function_part::idle},
     {"farcall::am::progress_thread::", function_part::idle},
-    {"farcall::tcp::reactor::", function_part::idle},
+    {"farcall::event_loop::", function_part::idle},
     {"farcall::line_forwarder::", function_part::idle},
     {"farcall::output_collector::", function_part::idle},
-    {"farcall::am::engine::wait", function_part::waits},
-    {"farcall::am::engine::spin_for", function_part::waits},
-    {"farcall::am::engine::reply_wait", function_part::waits},
-    {"farcall::am::engine::event_wait", function_part::waits},
-    {"farcall::am::engine::state_wait", function_part::waits},
-    {"farcall::am::engine::space_wait", function_part::waits},
-    {"farcall::am::engine::lane_wait", function_part::waits},
-    {"farcall::am::engine::own_replies_wait", function_part::waits},
-    {"farcall::am::engine::descriptor_wait", function_part::waits},
-    {"farcall::am::client::spin_for", function_part::waits},
+    {"farcall::am::waiter::wait", function_part::waits},
+    {"farcall::am::run_wait_loop<", function_part::waits},
+    {"farcall::am::(anonymous namespace)::waiting_scope", function_part::waits},
+    {"farcall::am::(anonymous namespace)::lone_scope", function_part::waits},
+    {"farcall::am::(anonymous namespace)::descriptor_wait", function_part::waits},
+    {"farcall::am::reply_wait", function_part::waits},
+    {"farcall::am::event_wait", function_part::waits},
+    {"farcall::am::state_wait", function_part::waits},
+    {"farcall::am::space_wait", function_part::waits},
+    {"farcall::am::lane_wait", function_part::waits},
+    {"farcall::am::own_replies_wait", function_part::waits},
+    {"farcall::am::spin_for_reply", function_part::waits},
     {"farcall::am::requester::spin_for", function_part::waits},
-    {"farcall::detail::spin_for_reply", function_part::waits},
     {"farcall::job::wait", function_part::waits},
     {"farcall::job::barrier", function_part::waits},
     {"farcall::wait_any", function_part::waits},
@@ -46,9 +52,12 @@ constexpr known_function known_functions[] = {
     {"farcall::put(", function_part::waits},
     {"farcall::get<", function_part::waits},
     {"farcall::get(", function_part::waits},
-    {"farcall::am::engine::poll", function_part::looks},
-    {"farcall::am::engine::pump", function_part::looks},
-    {"farcall::am::engine::sleep", function_part::looks},
+    {"farcall::am::waiter::poll", function_part::looks},
+    {"farcall::am::waiter::pump", function_part::looks},
+    {"farcall::am::waiter::sleep", function_part::looks},
+    {"farcall::am::lane_table::pump", function_part::looks},
+    {"farcall::am::acceptor::poll", function_part::looks},
+    {"farcall::am::take_replies", function_part::looks},
     {"farcall::am::requester::pump", function_part::looks},
     {"farcall::am::spin_wait::", function_part::looks},
     {"farcall::am::has_queued_continuations", function_part::looks},
@@ -58,12 +67,14 @@ constexpr known_function known_functions[] = {
     {"farcall::detail::invoke", function_part::handles},
 };
 
-/// Libraries that call no function of the program by themselves, or only for somebody else.
+/// Libraries whose functions have no role of their own: the libraries of the system, and farcall.
+/// If such a function calls a function of the program, it does so on behalf of its caller.
 constexpr std::string_view system_libraries[] = {"libc.so",   "libc-",      "libm.so",
                                                  "libstdc++", "libgcc",     "libpthread",
                                                  "ld-linux",  "libfarcall", "[vdso]"};
 
-/// What templates return, and the "bool " before it, stand before the name.
+/// Removes the return type from the name of a function. The demangled names of template functions
+/// begin with their return type ("bool f<…>").
 std::string_view without_result(std::string_view name) {
   std::size_t start = 0;
   int depth = 0;
@@ -72,7 +83,8 @@ std::string_view without_result(std::string_view name) {
     if (c == '<') ++depth;
     if (c == '>') --depth;
     if (c == '(' && depth == 0) {
-      // "(anonymous namespace)" is a part of names.
+      // The text "(anonymous namespace)" is a part of a name, so its parenthesis does not begin the
+      // function's arguments.
       if (!name.substr(i).starts_with("(anonymous namespace)")) break;
       i += std::string_view("(anonymous namespace)").size() - 1;
     }
@@ -88,7 +100,7 @@ bool is_future_wait(std::string_view name) {
 }
 
 bool is_of_the_system(const profile_frame& frame) {
-  // The kernel's own functions for programs, where it is not known which.
+  // Functions without a module belong to the kernel (vDSO).
   if (frame.module.empty()) return true;
   const std::string_view path = frame.module;
   const std::string_view file = path.substr(path.rfind('/') + 1);
@@ -98,12 +110,13 @@ bool is_of_the_system(const profile_frame& frame) {
 
 struct stack_activity {
   activity does = activity::computes;
-  bool is_certain = true; ///< false: it waits, or is idle
+  bool is_certain = true; ///< false if it is unknown whether the thread waits or is idle
 };
 
 function_part part_of_frame(const profile_frame& frame) {
   const function_part part = part_of_function(frame.function);
-  // Names of inlined functions may lack their namespaces.
+  // Treat an inlined function like a library function, because its name may lack the namespace that
+  // would show its role.
   if (part == function_part::any && (frame.is_inlined || is_of_the_system(frame)))
     return function_part::library;
   return part;
@@ -115,7 +128,8 @@ std::vector<stack_activity> activities_of_stacks(const profile& p) {
   std::vector<stack_activity> stacks(p.stacks.size());
   for (std::size_t i = 0; i < p.stacks.size(); ++i) {
     const profile_stack& stack = p.stacks[i];
-    // Callers come first.
+    // Begin with the activity of the caller's stack, which was computed before because its index is
+    // lower.
     if (stack.caller != profile_stack::none) stacks[i] = stacks[stack.caller];
     switch (parts[stack.frame]) {
     case function_part::library:
@@ -142,7 +156,7 @@ std::vector<stack_activity> activities_of_stacks(const profile& p) {
 } // namespace
 
 function_part part_of_function(std::string_view name) {
-  // One that gives its processor away has nothing to do.
+  // A thread that yields its processor has nothing to do, so it is polling.
   if (name == "sched_yield" || name == "__sched_yield") return function_part::looks;
   const std::string_view plain = without_result(name);
   if (plain.starts_with("std::")) return function_part::library;

@@ -6,22 +6,26 @@
 
 namespace farcall::tool {
 
-/// What a function says about the thread that is in it, or in functions of libraries that it calls.
+/// Role of a function on the stack. The role says what a thread does while it is in this function,
+/// or in library functions that this function calls.
 enum class function_part {
-  any,     ///< nothing; the program's own, it computes
-  library, ///< nothing; whoever calls it tells
-  waits,   ///< for replies, or for a copy
-  idle,    ///< looks for calls that have arrived
-  looks,   ///< the same, or waits: whoever calls it tells
-  handles, ///< runs a call that has arrived
+  any,     ///< a function of the program, in which the thread computes
+  library, ///< a library function, to which the role of its caller applies
+  waits,   ///< a function that waits for replies, or for the end of a copy
+  idle,    ///< a function that polls for calls that other nodes have sent
+  looks,   ///< a function that polls; its callers show whether the thread waits or is idle
+  handles, ///< a function that runs a call that another node has sent
 };
 
-/// By the name of the function, with or without its arguments.
+/// Returns the kind of work that a function does. Decides by the function's name, which may include
+/// the types of its arguments.
 [[nodiscard]] function_part part_of_function(std::string_view name);
 
-/// Sets what the thread of each sample does: the innermost function that says something decides.
-/// Optimised builds have no frame pointers, and so a stack may be the innermost function alone.
-/// Where that one looks for messages, it is for what the thread does at other times.
+/// Sets the activity of each sample by the innermost function that has a role. Optimised builds
+/// have no frame pointers, so a sample's stack may consist of the innermost function alone. If this
+/// function polls, the stack does not show whether the thread waits or is idle. Such a sample
+/// counts as idle if more of the thread's other samples are idle than wait, and otherwise as
+/// waiting.
 void classify_samples(profile& p);
 
 } // namespace farcall::tool

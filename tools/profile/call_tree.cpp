@@ -13,7 +13,7 @@ namespace farcall::tool {
 
 namespace {
 
-/// Names each function of the profile by a number: equal name and module, equal number.
+/// Numbers the functions of a profile. Functions with equal names and modules get equal numbers.
 struct numbered_functions {
   std::vector<std::uint32_t> of_frame;
   std::vector<std::pair<std::string, std::uint32_t>> functions; ///< name, module
@@ -42,7 +42,7 @@ class tree_builder {
     tree_.nodes.push_back({.name = "all", .children = {}});
   }
 
-  /// The node for a text that is no function: a process, a thread, what it does.
+  /// Returns the child node for a label that is no function: a process, a thread or an activity.
   std::uint32_t labelled(std::uint32_t parent, const std::string& name) {
     const auto [at, is_new] = labels_.try_emplace({parent, name}, 0);
     if (is_new) at->second = add(parent, name, call_node::no_module);

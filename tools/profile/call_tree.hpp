@@ -8,36 +8,44 @@
 
 namespace farcall::tool {
 
-/// A function as called from one chain of callers.
+/// A node of a call tree, which is a function that a certain chain of callers has called. If the
+/// same function is called by another chain, it has another node.
 struct call_node {
   static constexpr std::uint32_t no_module = std::numeric_limits<std::uint32_t>::max();
-  std::string name;                    ///< valid text
-  std::uint32_t module = no_module;    ///< in call_tree::modules
-  std::uint64_t self = 0;              ///< samples whose innermost frame it is
-  std::uint64_t total = 0;             ///< and those of what it called
+  std::string name;                 ///< valid text
+  std::uint32_t module = no_module; ///< in call_tree::modules
+  /// Number of samples in which this function is the innermost one.
+  std::uint64_t self = 0;
+  /// Number of samples in which this function, or a function that it has called, is the innermost
+  /// one.
+  std::uint64_t total = 0;
   std::uint32_t depth = 0;             ///< 0: the root
-  std::vector<std::uint32_t> children; ///< in call_tree::nodes, by name and module
+  std::vector<std::uint32_t> children; ///< indices in call_tree::nodes, sorted by name and module
 };
 
-/// What a call tree has for its outermost frames, and of which samples it is.
+/// Options of a call tree: the kind of its outermost frames, and the choice of the samples that are
+/// counted.
 struct call_tree_options {
   enum class roots : std::uint8_t { functions, processes, threads };
   roots root = roots::functions;
   bool only_computing = false;
-  bool has_activities = false; ///< "waits" and "idle" stand before the functions of such samples
+  /// True to insert a frame "waits" or "idle" as the caller of the functions of samples with this
+  /// activity.
+  bool has_activities = false;
 };
 
-/// The samples of a profile, with equal chains of functions as one. A node's callers come before
-/// it; the first node is the root, which stands for all samples.
+/// Call tree of a profile, in which samples with equal chains of functions are merged. Each node
+/// has a higher index than its caller. The first node is the root, which represents all samples.
 struct call_tree {
   std::vector<call_node> nodes;
-  std::vector<std::string> modules; ///< paths, sorted, as the profile has them
+  std::vector<std::string> modules; ///< paths of the modules as in the profile, sorted
 };
 
-/// Throws std::invalid_argument for a damaged profile.
+/// Merges the samples of a profile. Throws std::invalid_argument if the profile is damaged.
 [[nodiscard]] call_tree make_call_tree(const profile& seen, const call_tree_options& options);
 
-/// The nodes without the root, callers first, each with all below it before the next of its level.
+/// Returns the indices of the nodes in preorder, without the root. After a node come all nodes
+/// below this node, and then the node's next sibling.
 [[nodiscard]] std::vector<std::uint32_t> depth_first(const call_tree& tree);
 
 } // namespace farcall::tool

@@ -25,7 +25,7 @@ TEST(call_tree, has_equal_functions_once) {
   EXPECT_THAT(names_below(tree, main), ElementsAre("solve(matrix<double> const&)", "wait"));
   EXPECT_EQ(tree.nodes[main].self, 0U);
   EXPECT_EQ(tree.nodes[main].total, 8U);
-  // axpy at two addresses, inlined and called.
+  // axpy is at two addresses: once inlined, once called.
   const std::uint32_t solve = tree.nodes[main].children[0];
   EXPECT_THAT(names_below(tree, solve), ElementsAre("axpy"));
   EXPECT_EQ(tree.nodes[tree.nodes[solve].children[0]].self, 3U);
@@ -51,7 +51,7 @@ TEST(call_tree, has_processes_or_threads_for_roots) {
   EXPECT_EQ(tree.nodes[tree.nodes[0].children[1]].total, 4U);
 }
 
-TEST(call_tree, leaves_out_what_does_not_compute_where_asked) {
+TEST(call_tree, may_omit_samples_that_do_not_compute) {
   const call_tree tree = make_call_tree(example_profile(), {.only_computing = true});
   EXPECT_EQ(tree.nodes[0].total, 7U);
 }

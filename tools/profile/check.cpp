@@ -20,7 +20,7 @@ void check(const profile& seen) {
   for (std::size_t i = 0; i < seen.stacks.size(); ++i) {
     const profile_stack& stack = seen.stacks[i];
     expect_below(stack.frame, seen.frames.size(), "stack", i, "frame");
-    // A caller at a lower place: so there are no cycles, either.
+    // A caller must have a lower index than its callee, which also excludes cycles.
     if (stack.caller != profile_stack::none)
       expect_below(stack.caller, i, "stack", i, "as its caller stack");
   }

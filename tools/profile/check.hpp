@@ -4,9 +4,9 @@
 
 namespace farcall::tool {
 
-/// Throws std::invalid_argument when a number in the profile leads nowhere: a frame, stack or
-/// thread that is not there, a stack that is no deeper than its caller, an activity that is none.
-/// Every output format asks for this first.
+/// Checks a profile. Throws std::invalid_argument if the profile refers to a frame, stack or thread
+/// that does not exist, if an activity is undefined, or if a stack does not come after its caller.
+/// Every output format calls this function first.
 void check(const profile& seen);
 
 } // namespace farcall::tool

@@ -22,7 +22,7 @@ TEST(profile_check, lets_whole_profiles_pass) {
   EXPECT_NO_THROW(check(example_profile()));
 }
 
-TEST(profile_check, finds_numbers_that_lead_nowhere) {
+TEST(profile_check, finds_invalid_references) {
   profile seen = example_profile();
   seen.samples[3].stack = static_cast<std::uint32_t>(seen.stacks.size());
   expect_refused(seen, "sample 3 names stack 7, and there are 7");

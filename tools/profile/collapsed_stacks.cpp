@@ -9,7 +9,8 @@ std::string collapsed_stacks(const profile& seen, const call_tree_options& optio
   const call_tree tree = make_call_tree(seen, options);
   std::string text;
   std::string line;
-  std::vector<std::size_t> ends{0}; // of each level's name in the line
+  // For each level of the tree, the length of the line up to the end of that level's name.
+  std::vector<std::size_t> ends{0};
   for (const std::uint32_t number : depth_first(tree)) {
     const call_node& node = tree.nodes[number];
     ends.resize(node.depth);

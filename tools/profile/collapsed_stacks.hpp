@@ -6,9 +6,9 @@
 
 namespace farcall::tool {
 
-/// A line "outermost;…;innermost count" for each chain of functions that was sampled, sorted: the
-/// format that flamegraph.pl and others read. A ';' in a name becomes ':'. Throws
-/// std::invalid_argument for a damaged profile.
+/// Returns a line "outermost;…;innermost count" for each sampled chain of functions, which is the
+/// format of flamegraph.pl. The lines are sorted. A ';' in a name becomes ':'. Throws
+/// std::invalid_argument if the profile is damaged.
 [[nodiscard]] std::string collapsed_stacks(const profile& seen,
                                            const call_tree_options& options = {});
 

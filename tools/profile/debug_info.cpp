@@ -16,8 +16,9 @@ namespace farcall::tool {
 
 namespace {
 
-/// Deeper than any compiler nests; what is damaged may go round in circles.
-constexpr int most_nested = 200;
+/// Maximum number of levels of nested entries. Compilers nest less deeply, but damaged files may
+/// contain cycles.
+constexpr int max_nested = 200;
 
 struct elf_end_call {
   void operator()(Elf* elf) const { elf_end(elf); }
@@ -26,14 +27,15 @@ struct dwarf_end_call {
   void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
 };
 
-/// Calls `visit` for each range of addresses that a DIE covers.
+/// Calls `visit` for each address range of a debug information entry (DIE).
 template <class Visit>
 void for_each_range(Dwarf_Die& die, Visit visit) {
   Dwarf_Addr base = 0;
   Dwarf_Addr start = 0;
   Dwarf_Addr end = 0;
   for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;) {
-    // Linkers leave zeros where they have dropped a function.
+    // Skip a range that starts at zero, because linkers leave it for functions that they have
+    // dropped.
     if (start != 0 && start < end) visit(start, end);
   }
 }
@@ -54,12 +56,13 @@ std::uint32_t number_of(Dwarf_Die& die, unsigned name) {
   return dwarf_formudata(&attribute, &value) == 0 ? static_cast<std::uint32_t>(value) : 0;
 }
 
-/// The names of a file's functions, each made once.
+/// Cache of the names of a file's functions, so that each name is composed only once.
 class die_names {
  public:
   const std::string& of(Dwarf_Die function) {
-    // All instances of a function share the name of one DIE.
-    for (int step = 0; step < most_nested; ++step) {
+    // Follow the references from an inlined, cloned or separately defined function to the entry
+    // that has its name.
+    for (int step = 0; step < max_nested; ++step) {
       Dwarf_Attribute attribute{};
       Dwarf_Die origin{};
       if (dwarf_attr(&function, DW_AT_abstract_origin, &attribute) == nullptr &&
@@ -85,7 +88,8 @@ class die_names {
     return name == nullptr ? std::string{} : prefix_of(function) + name;
   }
 
-  /// "space::type::" of a function without a linkage name.
+  /// Returns the namespaces and classes around a function, as a prefix such as "space::type::". It
+  /// is needed for functions without a linkage name, whose plain name lacks the prefix.
   const std::string& prefix_of(Dwarf_Die& function) {
     Dwarf_Die unit{};
     if (dwarf_diecu(&function, &unit, nullptr, nullptr) != nullptr &&
@@ -95,7 +99,7 @@ class die_names {
   }
 
   void note_prefixes(Dwarf_Die& scope, const std::string& prefix, int depth) {
-    if (depth > most_nested) return;
+    if (depth > max_nested) return;
     for_each_child(scope, [&](Dwarf_Die& child) {
       switch (dwarf_tag(&child)) {
       case DW_TAG_subprogram:
@@ -124,7 +128,7 @@ class die_names {
   std::unordered_map<void*, bool> units_;
 };
 
-/// Looks up the addresses of one unit.
+/// Looks up addresses in one compilation unit.
 class unit_reader {
  public:
   unit_reader(Dwarf_Die& unit, std::span<const std::uint64_t> all,
@@ -143,13 +147,16 @@ class unit_reader {
   }
 
  private:
-  /// Notes in which functions the addresses are, outer ones before those inlined into them.
+  /// Records for each address the functions that hold it. A function is recorded before the
+  /// functions that were inlined into it.
   void walk(Dwarf_Die& scope, int depth) {
-    if (depth > most_nested) return;
+    if (depth > max_nested) return;
     for_each_child(scope, [&](Dwarf_Die& child) {
       switch (dwarf_tag(&child)) {
       case DW_TAG_subprogram:
-        // Functions within functions have addresses of their own.
+        // In some languages a function may contain nested functions. Search them even if the outer
+        // function holds none of the addresses, because a nested function's code is outside of the
+        // outer function's ranges.
         if (note(child) || has_nested_functions_) walk(child, depth + 1);
         break;
       case DW_TAG_inlined_subroutine:
@@ -168,8 +175,9 @@ class unit_reader {
     });
   }
 
-  /// True of Fortran, GNU C, Ada and others; false of languages that describe each function outside
-  /// of others, whose functions without samples need not be read.
+  /// True for languages in which functions may be defined inside functions, such as Fortran, Ada
+  /// and GNU C, and for unknown languages. In other languages, a function that holds none of the
+  /// addresses can be skipped with all entries inside it.
   static bool may_nest_functions(Dwarf_Die& scopes) {
     switch (dwarf_srclang(&scopes)) {
     case DW_LANG_C_plus_plus:
@@ -183,7 +191,8 @@ class unit_reader {
     }
   }
 
-  /// False when none of the addresses is in the function.
+  /// Records a function for all addresses that lie in its ranges. Returns false if there is no such
+  /// address.
   bool note(Dwarf_Die& function) {
     bool is_used = false;
     for_each_range(function, [&](Dwarf_Addr start, Dwarf_Addr end) {
@@ -231,7 +240,8 @@ class unit_reader {
   die_names& names_;
   bool has_nested_functions_ = false;
   std::vector<Dwarf_Die> scopes_;
-  std::vector<std::vector<std::size_t>> scopes_of_; ///< of each address, in scopes_
+  std::vector<std::vector<std::size_t>> scopes_of_; ///< for each address, the indices in scopes_ of
+                                                    ///< the functions that hold it
 };
 
 } // namespace
@@ -241,7 +251,8 @@ bool reads_debug_information() { return true; }
 void read_source_frames(int file, std::span<const std::uint64_t> addresses,
                         const std::function<void(std::size_t, std::vector<source_frame>)>& take) {
   if (addresses.empty() || elf_version(EV_CURRENT) == EV_NONE) return;
-  // By reading, not mapping: the file may become shorter.
+  // Read the file by ELF_C_READ instead of mapping it: the file may shrink while it is read, and
+  // reading a mapping would raise SIGBUS.
   const std::unique_ptr<Elf, elf_end_call> elf(elf_begin(file, ELF_C_READ, nullptr));
   if (!elf) return;
   const std::unique_ptr<Dwarf, dwarf_end_call> dwarf(
@@ -268,7 +279,8 @@ void read_source_frames(int file, std::span<const std::uint64_t> addresses,
     std::ranges::sort(indices);
     const auto repeated = std::ranges::unique(indices);
     indices.erase(repeated.begin(), repeated.end());
-    // The skeleton of a split unit has its ranges and lines, the other file its functions.
+    // With split DWARF, the entry in this file (the skeleton unit) has the ranges and lines, but
+    // the functions are in a unit of another file.
     Dwarf_Die& scopes = split.addr != nullptr ? split : die;
     unit_reader(die, addresses, indices, names).read(scopes, take);
   }

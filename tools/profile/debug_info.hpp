@@ -9,21 +9,22 @@
 
 namespace farcall::tool {
 
-/// One function at an address, of those that are inlined into each other there.
+/// A function at an address. There are several at one address if the compiler has inlined functions
+/// into each other.
 struct source_frame {
-  std::string function; ///< demangled; empty where that is not known
+  std::string function; ///< demangled; empty if unknown
   std::string file;
   std::uint32_t line = 0;
 };
 
-/// Reads the debug information of a file (DWARF) for addresses in it, which are sorted. `take` is
-/// given the index of an address and its frames, innermost first, in any order; not the addresses
-/// that nothing is said about. Whole units are read once each, so many addresses are best looked up
-/// together. Without libdw, and for a file that is damaged, nothing is known.
+/// Reads a file's debug information (DWARF) for sorted addresses. For each address that it
+/// describes, calls `take` with the address's index and its frames, innermost first. The order of
+/// these calls is arbitrary. Callers should pass many addresses at once, because each unit is read
+/// as a whole. Without libdw, or if the file is damaged, `take` is not called.
 void read_source_frames(int file, std::span<const std::uint64_t> addresses,
                         const std::function<void(std::size_t, std::vector<source_frame>)>& take);
 
-/// Whether this program was built with libdw.
+/// True if this program was built with libdw.
 [[nodiscard]] bool reads_debug_information();
 
 } // namespace farcall::tool

@@ -19,17 +19,20 @@ namespace farcall::tool {
 
 namespace {
 
-/// More than any real file has, in bytes. Files with holes may be of any size.
-constexpr std::uint64_t longest_table = std::uint64_t{1} << 30;
-/// Of notes, all together: a damaged file may name the same ones again and again.
-constexpr std::uint64_t longest_notes = 1 << 20;
-constexpr std::uint64_t longest_link = 4096;
-/// A table of calls copies a name for each of its entries.
+/// Maximum number of bytes of a table. Real tables are smaller, but a sparse file may claim any
+/// size.
+constexpr std::uint64_t max_table = std::uint64_t{1} << 30;
+/// Maximum number of bytes of notes that are read from a file. The limit is needed because many
+/// sections of a damaged file may refer to the same notes.
+constexpr std::uint64_t max_notes = 1 << 20;
+constexpr std::uint64_t max_link = 4096;
+/// Maximum number of bytes of the name of a called function. Longer names are truncated, because
+/// the name is copied for each of the linker's call stubs (PLT).
 constexpr std::size_t longest_call = 4096;
-constexpr std::size_t most_sections = 1 << 20;
-/// Functions may overlap, as parts of one do that the compiler has moved out: how many are looked
-/// at for one that holds an address.
-constexpr int most_overlapping = 8;
+constexpr std::size_t max_sections = 1 << 20;
+/// Maximum number of functions that a lookup visits. Functions may overlap, because compilers move
+/// cold parts of a function to another place.
+constexpr int max_overlapping = 8;
 
 template <class T>
 T value_at(std::span<const std::byte> bytes, std::size_t index) {
@@ -38,7 +41,7 @@ T value_at(std::span<const std::byte> bytes, std::size_t index) {
   return value;
 }
 
-/// The text at `at`, or its beginning where it is longer than `longest`.
+/// Returns the zero-terminated text at `at`, truncated to `longest` bytes.
 std::string_view text_at(std::span<const std::byte> bytes, std::uint64_t at, std::size_t longest) {
   if (at >= bytes.size()) return {};
   const auto rest = bytes.subspan(static_cast<std::size_t>(at));
@@ -79,7 +82,8 @@ elf_file::elf_file(int file) : file_(file) {
   if (header.e_shentsize == sizeof(Elf64_Shdr) && header.e_shoff != 0) {
     std::size_t count = header.e_shnum;
     std::size_t names = header.e_shstrndx;
-    // Large numbers stand in the first section.
+    // The file's header has no space for a large number of sections, or a large index of the
+    // section with their names. Such values are in the first section header.
     if (const auto first = read(header.e_shoff, sizeof(Elf64_Shdr)); !first.empty()) {
       const auto extended = value_at<Elf64_Shdr>(first, 0);
       if (count == 0) count = static_cast<std::size_t>(extended.sh_size);
@@ -90,7 +94,7 @@ elf_file::elf_file(int file) : file_(file) {
 }
 
 std::vector<std::byte> elf_file::read(std::uint64_t offset, std::uint64_t bytes) const {
-  if (offset > file_bytes_ || bytes > file_bytes_ - offset || bytes > longest_table) return {};
+  if (offset > file_bytes_ || bytes > file_bytes_ - offset || bytes > max_table) return {};
   std::vector<std::byte> data(static_cast<std::size_t>(bytes));
   for (std::size_t at = 0; at < data.size();) {
     const ssize_t got =
@@ -114,7 +118,7 @@ void elf_file::read_segments(std::uint64_t offset, std::size_t count) {
 }
 
 void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_t names) {
-  if (count > most_sections) return;
+  if (count > max_sections) return;
   const auto bytes = read(offset, count * sizeof(Elf64_Shdr));
   if (bytes.empty()) return;
   for (std::size_t i = 0; i < count; ++i) {
@@ -126,15 +130,16 @@ void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_
   if (names < count) {
     texts = read(sections_[names].offset, sections_[names].bytes);
     for (const section& s : sections_) {
-      // Enough to tell those that are looked for from all others.
+      // Read at most 32 bytes of a section's name, which are enough to recognise the names below.
       const std::string_view name = text_at(texts, s.name, 32);
       if (name == ".debug_info" && s.type != SHT_NOBITS) has_debug_information_ = true;
-      if (name == ".gnu_debuglink" && debug_link_.empty() && s.bytes <= longest_link)
+      if (name == ".gnu_debuglink" && debug_link_.empty() && s.bytes <= max_link)
         read_debug_link(s);
     }
   }
   for (const section& s : sections_) {
-    // Debug information that is a file of its own has no segments.
+    // Notes are read from sections as well as from segments, because separate debug information has
+    // no segments.
     if (s.type == SHT_NOTE && build_id_.empty()) read_notes(s.offset, s.bytes);
   }
   const auto full = std::ranges::find(sections_, std::uint32_t{SHT_SYMTAB}, &section::type);
@@ -149,7 +154,7 @@ void elf_file::read_sections(std::uint64_t offset, std::size_t count, std::size_
 }
 
 void elf_file::read_notes(std::uint64_t offset, std::uint64_t bytes) {
-  if (bytes > longest_notes - note_bytes_) return;
+  if (bytes > max_notes - note_bytes_) return;
   note_bytes_ += bytes;
   const auto notes = read(offset, bytes);
   for (std::uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= notes.size();) {
@@ -170,14 +175,14 @@ void elf_file::read_notes(std::uint64_t offset, std::uint64_t bytes) {
 
 void elf_file::read_debug_link(const section& link) {
   const auto bytes = read(link.offset, link.bytes);
-  debug_link_ = text_at(bytes, 0, longest_link);
+  debug_link_ = text_at(bytes, 0, max_link);
   const std::uint64_t at = aligned(debug_link_.size() + 1);
   if (at + sizeof(std::uint32_t) <= bytes.size())
     debug_link_checksum_ = value_at<std::uint32_t>(std::span(bytes).subspan(at), 0);
 }
 
-/// By symbol: true if it has a version that is there for older programs only. Empty if no symbol
-/// has a version.
+/// Returns for each symbol whether its version is hidden, which means that the symbol is kept for
+/// older programs. Returns an empty list if the file has no symbol versions.
 std::vector<bool> elf_file::old_versions_of(const section& symbols) const {
   constexpr std::uint16_t hidden = 0x8000;
   const auto index = static_cast<std::size_t>(&symbols - sections_.data());
@@ -204,18 +209,20 @@ void elf_file::read_functions(const section& symbols) {
     const auto symbol = value_at<Elf64_Sym>(table, i);
     const unsigned type = ELF64_ST_TYPE(symbol.st_info);
     const bool is_function = type == STT_FUNC || type == STT_GNU_IFUNC;
-    // Assembly need not say what its labels are.
+    // Accept global symbols without a type and a size as functions, because labels in assembly may
+    // lack both.
     const bool is_label =
         type == STT_NOTYPE && symbol.st_size == 0 && ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL;
     if (!is_function && !is_label) continue;
     if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) continue;
     if (symbol.st_name == 0 || symbol.st_name >= names.size()) continue;
-    // A function ends with its section: the linker's table of calls may follow.
+    // Limit a function to its section, because code without symbols, such as the linker's call
+    // stubs, may follow in the next section.
     std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
     if (symbol.st_shndx < sections_.size())
       end = sections_[symbol.st_shndx].address + sections_[symbol.st_shndx].bytes;
-    const std::string_view name = text_at(names, symbol.st_name, longest_name);
-    // Symbols with a version in their name are kept for older programs.
+    const std::string_view name = text_at(names, symbol.st_name, max_name);
+    // A symbol with "@version" in its name is kept for older programs.
     const bool is_old =
         name.find('@') != std::string_view::npos || (i < are_old.size() && are_old[i]);
     const bool is_mangled = name.starts_with("_Z") || name.starts_with("_R");
@@ -224,14 +231,17 @@ void elf_file::read_functions(const section& symbols) {
          is_function && !is_old && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL,
          name.starts_with('_') && !is_mangled});
   }
-  // Of several with one address the last is taken: one with a size, and not an alias.
+  // A lookup takes the last of several symbols at one address. So sort these symbols by preference:
+  // symbols with a size, symbols that are preferred among aliases, and symbols without a reserved
+  // name come last.
   std::ranges::sort(defined_.functions, {}, [](const function& f) {
     return std::tuple(f.address, f.bytes != 0, f.is_preferred, !f.is_reserved, f.name);
   });
 }
 
-/// Each entry of a table of calls jumps to what stands at a place that the loader fills in, for
-/// which there is a relocation with the function's symbol.
+/// Reads the linker's call stubs (PLT). Each stub jumps to the address in a slot, which the loader
+/// fills in. The slot's relocation names the function, so a stub is found by the slot to which it
+/// refers.
 void elf_file::read_calls([[maybe_unused]] const section& symbols,
                           [[maybe_unused]] std::span<const std::byte> section_names) {
 #if defined(__x86_64__)
@@ -241,7 +251,7 @@ void elf_file::read_calls([[maybe_unused]] const section& symbols,
       return s.type != SHT_NOBITS && text_at(section_names, s.name, 32) == name;
     });
   };
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> places; // and symbols
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places; // slot address, symbol
   for (const char* name : {".rela.plt", ".rela.dyn"}) {
     const auto found = find(name);
     if (found == sections_.end()) continue;
@@ -255,7 +265,7 @@ void elf_file::read_calls([[maybe_unused]] const section& symbols,
   std::ranges::sort(places);
   const auto table = read(symbols.offset, symbols.bytes);
   const auto texts = read(sections_[symbols.link].offset, sections_[symbols.link].bytes);
-  constexpr std::string_view jump = "\xff\x25"; // to what stands at a distance from the next one
+  constexpr std::string_view jump = "\xff\x25"; // jmp *distance(%rip)
   constexpr std::size_t jump_bytes = 6;
   for (const char* section_name : {".plt", ".plt.sec", ".plt.got"}) {
     const auto found = find(section_name);
@@ -295,10 +305,10 @@ std::optional<std::uint64_t> elf_file::address_of(std::uint64_t offset) const {
 
 std::string_view elf_file::function_names::at(std::uint64_t address) const {
   auto at = std::ranges::upper_bound(functions, address, {}, &function::address);
-  for (int looked = 0; at != functions.begin() && looked < most_overlapping; ++looked) {
+  for (int looked = 0; at != functions.begin() && looked < max_overlapping; ++looked) {
     --at;
     if (at->bytes == 0 ? looked == 0 && address < at->end : address - at->address < at->bytes)
-      return text_at(names, at->name, longest_name);
+      return text_at(names, at->name, max_name);
   }
   return {};
 }

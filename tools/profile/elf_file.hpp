@@ -10,41 +10,48 @@
 
 namespace farcall::tool {
 
-/// What symbolising needs of a program or library: where its file is in memory, its functions, and
-/// how its debug information is found. Whatever the file holds, nothing beyond its bytes is read;
-/// what makes no sense counts as missing. Only files of this machine's kind.
+/// The parts of a program or library that a symbolizer needs: the addresses of its segments, its
+/// functions, and references to its debug information. Damaged files are safe: reads stay within
+/// the file, and invalid parts count as missing. Reads 64-bit files for this machine's architecture
+/// only.
 class elf_file {
  public:
-  static constexpr std::size_t longest_name = std::size_t{1} << 16;
+  static constexpr std::size_t max_name = std::size_t{1} << 16;
 
   struct function {
     std::uint64_t address = 0;
-    std::uint64_t bytes = 0;   ///< if 0, the next function or the section's end bounds it
-    std::uint64_t end = 0;     ///< of the section
-    std::uint64_t name = 0;    ///< in the names
+    /// Size of the function. If it is 0, the function ends at the next function, or at the end of
+    /// its section.
+    std::uint64_t bytes = 0;
+    std::uint64_t end = 0;     ///< end of the section
+    std::uint64_t name = 0;    ///< offset in function_names::names
     bool is_preferred = false; ///< among aliases
-    bool is_reserved = false;  ///< its name begins with an underscore
+    bool is_reserved = false;  ///< true if the name begins with an underscore
   };
 
-  /// Reads by pread, so that a file which shrinks meanwhile does no harm. Does not own `file`.
+  /// Reads with pread, because a mapped file that shrinks would cause SIGBUS. Does not own `file`.
   explicit elf_file(int file);
 
   [[nodiscard]] bool is_valid() const { return !segments_.empty() || !sections_.empty(); }
-  /// The address, in the file's own terms, of a place in the file that is loaded into memory.
+  /// Returns the virtual address at which the byte at this file offset is loaded, by the addresses
+  /// in the file's own headers. Returns nothing if the byte is in no loaded segment.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t offset) const;
-  /// The mangled name of the function that holds the address, or the beginning of one that is
-  /// longer than longest_name; empty when there is none. "name@plt" for what calls a function of
-  /// another library (x86-64). Valid as long as this, and until
-  /// take_functions_of().
+  /// Returns the mangled name of the function that holds the address, truncated to max_name bytes.
+  /// Returns an empty text if no function holds it. The name of a stub that calls another library's
+  /// function is "name@plt" (x86-64). The text is valid until take_functions_of() is called or this
+  /// object is destroyed.
   [[nodiscard]] std::string_view function_at(std::uint64_t address) const;
   [[nodiscard]] bool has_full_symbols() const { return has_full_symbols_; }
-  /// Uses the functions of another file, as of separate debug information.
+  /// Replaces the functions by the functions of another file, for instance of separate debug
+  /// information.
   void take_functions_of(elf_file& other);
-  /// In hexadecimal; empty when there is none.
+  /// Returns the build id in hexadecimal. Returns an empty text if the file has none.
   [[nodiscard]] const std::string& build_id() const { return build_id_; }
-  /// The file name that a ".gnu_debuglink" section has; mostly empty.
+  /// Returns the name of the separate debug file, which the section ".gnu_debuglink" has. Most
+  /// files have no such section, so the text is empty.
   [[nodiscard]] const std::string& debug_link() const { return debug_link_; }
-  /// The checksum (CRC-32) of the file that debug_link() names; nothing if the section has none.
+  /// Returns the checksum (CRC-32) that the separate debug file (debug_link()) must have. Returns
+  /// nothing if the section has no checksum.
   [[nodiscard]] std::optional<std::uint32_t> debug_link_checksum() const {
     return debug_link_checksum_;
   }
@@ -65,7 +72,7 @@ class elf_file {
     std::uint64_t bytes = 0;
     std::uint64_t entry_bytes = 0;
   };
-  /// Functions by address, and their names, each of which ends with a zero.
+  /// Functions sorted by address, and their zero-terminated names.
   struct function_names {
     std::vector<function> functions;
     std::vector<std::byte> names;
@@ -84,11 +91,11 @@ class elf_file {
 
   int file_;
   std::uint64_t file_bytes_ = 0;
-  std::uint64_t note_bytes_ = 0; ///< that have been read
+  std::uint64_t note_bytes_ = 0; ///< bytes of notes that were read so far, in all sections
   std::vector<segment> segments_;
   std::vector<section> sections_;
   function_names defined_;
-  function_names called_; ///< in the linker's tables of calls
+  function_names called_; ///< the linker's call stubs (PLT), with the functions that they call
   std::string build_id_;
   std::string debug_link_;
   std::optional<std::uint32_t> debug_link_checksum_;

@@ -4,10 +4,10 @@
 
 namespace farcall::tool {
 
-/// For tests: a small profile with all that the model knows of. Twelve samples at 100 per second:
-/// node 0's main thread computes in main > solve > axpy (six, of which two in axpy are inlined into
-/// solve) and waits twice in main > wait; node 1 is idle for three, and computes once in a function
-/// whose name needs care in every format.
+/// Returns a small profile for tests that uses each part of the model. Twelve samples at 100 per
+/// second: node 0's main thread computes in main > solve > axpy (six, of which two in axpy are
+/// inlined into solve) and waits twice in main > wait; node 1 is idle for three, and computes once
+/// in a function whose name must be escaped in every format.
 [[nodiscard]] inline profile example_profile() {
   using namespace std::chrono_literals;
   profile seen;

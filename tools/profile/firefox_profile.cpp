@@ -20,14 +20,17 @@ namespace farcall::tool {
 namespace {
 
 constexpr int processed_version = 55;
-constexpr int unprocessed_version = 31; // of what Firefox itself writes, in those days
+// Version of the format in which Firefox itself writes profiles. Firefox used this version while
+// the processed format had version 55.
+constexpr int unprocessed_version = 31;
 constexpr int library_resource = 1;
 
 double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-/// Numbers texts, or other keys, in the order in which they are asked for.
+/// Gives each key, for instance a text, a number. Numbers count from 0 in the order in which keys
+/// are first used.
 template <class Key>
 class numbering {
  public:
@@ -44,7 +47,7 @@ class numbering {
   std::vector<Key> keys_;
 };
 
-/// A column of a table, as JSON.
+/// A column of a JSON table. Its values are kept as JSON text, which takes less memory.
 class json_column {
  public:
   void add(const json& value) { written_.push_back(value.dump()); }
@@ -67,7 +70,8 @@ using frame_key = std::tuple<std::uint32_t, std::uint8_t, std::uint32_t, std::ui
 using function_key = std::tuple<std::string, std::string, std::string>;
 using symbol_key = std::pair<std::uint32_t, std::string>; ///< library, name
 
-/// The tables of one thread. Each has stacks, frames and functions of its own in this format.
+/// The tables of one thread. In this format, each thread has stacks, frames and functions of its
+/// own.
 class thread_tables {
  public:
   thread_tables(const profile& seen, numbering<std::string>& libraries)
@@ -76,7 +80,7 @@ class thread_tables {
   void add(const profile_sample& sample) { samples_.push_back(&sample); }
 
   json document(const profile_thread& thread) {
-    // The format wants them in the order of their times.
+    // Sort the samples by time, because the format requires it.
     std::sort(samples_.begin(), samples_.end(),
               [](const auto* a, const auto* b) { return std::tie(a->at, a) < std::tie(b->at, b); });
     std::vector<std::uint32_t> stacks;
@@ -112,7 +116,8 @@ class thread_tables {
     document["stackTable"] = {{"frame", json_numbers(stack_frames_)},
                               {"prefix", stack_prefixes_.list()},
                               {"length", stack_frames_.size()}};
-    // Each table numbers what the next ones have; the texts come last.
+    // Write the tables in this order. Writing a table adds entries to the tables that follow it,
+    // and all tables add texts.
     document["frameTable"] = frame_table();
     document["funcTable"] = function_table_json();
     document["nativeSymbols"] = symbol_table();
@@ -155,7 +160,8 @@ class thread_tables {
                         .symbol = {},
                         .address = frame.address};
     if (frame.is_inlined && caller) {
-      // The code is that of the function which it was inlined into.
+      // An inlined function has no machine code of its own, so use the symbol and the address of
+      // the function into which it was inlined.
       made.inline_depth = caller->inline_depth + 1;
       made.symbol = caller->symbol;
       made.address = caller->address;
@@ -200,9 +206,9 @@ class thread_tables {
       if (native)
         address.add(json(at));
       else
-        address.add(json(-1)); // of no library
+        address.add(json(-1)); // -1: in no library
       depth.add(inlined);
-      category.add(does + 1); // behind "Other"
+      category.add(does + 1); // after "Other"
       function.add(func);
       symbol.add(native);
       line.add(at_line == 0 ? std::nullopt : std::optional(at_line));
@@ -277,13 +283,14 @@ class thread_tables {
   std::vector<const profile_sample*> samples_;
   std::unordered_map<std::uint64_t, numbered_stack> known_;       ///< by stack and activity
   std::unordered_map<std::uint32_t, std::uint32_t> functions_of_; ///< by the profile's frame
-  std::unordered_map<std::uint32_t, std::uint32_t> symbols_of_;   ///< the same
+  std::unordered_map<std::uint32_t, std::uint32_t> symbols_of_;   ///< by the profile's frame
   std::vector<std::uint32_t> stack_frames_;
   json_column stack_prefixes_;
   numbering<frame_key> frames_;
   numbering<function_key> functions_;
   numbering<symbol_key> symbols_;
-  std::vector<std::uint64_t> symbol_addresses_; ///< the lowest that was seen
+  /// For each symbol, the lowest address that was sampled.
+  std::vector<std::uint64_t> symbol_addresses_;
   numbering<std::string> resources_;
   numbering<std::string> strings_;
 };
@@ -307,7 +314,7 @@ json meta_of(const profile& seen) {
             {"symbolicated", true},
             {"sourceCodeIsNotOnSearchfox", true},
             {"markerSchema", json::array()}};
-  // The first grey one is the default, which the format requires.
+  // The format requires a grey category, and takes the first grey one as the default.
   json categories = json::array();
   categories.push_back(category("Other", "grey"));
   categories.push_back(category(name_of(activity::computes), "green"));

@@ -6,9 +6,9 @@
 
 namespace farcall::tool {
 
-/// A file for https://profiler.firefox.com: its "processed profile" format in version 55, each
-/// thread with its process, and what it did as the category of its frames. Throws
-/// std::invalid_argument for a damaged profile.
+/// Returns a file for https://profiler.firefox.com ("processed profile" format, version 55). The
+/// name of a thread contains its process. The activity of a sample is the category of its frames.
+/// Throws std::invalid_argument if the profile is damaged.
 [[nodiscard]] std::string firefox_profile_json(const profile& seen);
 
 } // namespace farcall::tool

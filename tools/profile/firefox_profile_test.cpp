@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What the tables say together, formats_test.py checks.
+// formats_test.py checks that the tables fit together.
 TEST(firefox_profile, says_which_version_it_is_and_when_it_began) {
   const std::string text = firefox_profile_json(example_profile());
   EXPECT_THAT(text, HasSubstr(R"("preprocessedProfileVersion":55,"interval":10.0,)"
@@ -25,10 +25,10 @@ TEST(firefox_profile, sorts_samples_by_time) {
   EXPECT_THAT(firefox_profile_json(seen), HasSubstr(R"("time":[0.0,10.0,20.0,)"));
 }
 
-TEST(firefox_profile, gives_inlined_functions_the_address_of_the_code_that_they_are_in) {
+TEST(firefox_profile, gives_inlined_functions_their_callers_address) {
   profile seen = example_profile();
   seen.samples.erase(seen.samples.begin() + 5, seen.samples.end());
-  // main, solve, and axpy inlined into solve, on lines 10, 20 and 30.
+  // Stack: main, solve, and axpy inlined into solve, on lines 10, 20 and 30.
   EXPECT_THAT(firefox_profile_json(seen),
               HasSubstr(R"("frameTable":{"address":[4096,8192,8192],"inlineDepth":[0,0,1],)"
                         R"("category":[1,1,1],"subcategory":[0,0,0],"func":[0,1,2],)"

@@ -21,22 +21,24 @@ constexpr double thinnest = 0.1;
 constexpr std::size_t row_height = 17;
 constexpr std::size_t header_height = 56;
 constexpr std::size_t golden_angle = 137; // degrees
-constexpr double letter_width = 7.3;      // of 12 px monospace
+constexpr double letter_width = 7.3;      // pixels, in 12 px monospace
 
 std::string module_style(const std::vector<std::string>& modules) {
   std::string light = ".none rect { fill: #d0d0d0; }\n";
   std::string dark = ".none rect { fill: #4a4a4a; }\n";
   for (std::size_t i = 0; i < modules.size(); ++i) {
-    const std::size_t hue = i * golden_angle % 360; // neighbours differ most
+    // Multiples of the golden angle give neighbouring modules very different hues.
+    const std::size_t hue = i * golden_angle % 360;
     light += fmt::format(".m{0} rect, .key.m{0} {{ fill: hsl({1}, 70%, 72%); }}\n", i, hue);
     dark += fmt::format(".m{0} rect, .key.m{0} {{ fill: hsl({1}, 45%, 32%); }}\n", i, hue);
   }
   return light + "@media (prefers-color-scheme: dark) {\n" + dark + "}\n";
 }
 
-/// The first letters of a name, as many as fit; empty where that are hardly any.
-std::string label_of(const std::string& name, double room) {
-  const double letters = (room - 6) / letter_width;
+/// Returns as much of a name's beginning as fits into the space. Returns an empty text if hardly a
+/// letter fits.
+std::string label_of(const std::string& name, double space) {
+  const double letters = (space - 6) / letter_width;
   if (letters < 3) return {};
   const auto most = static_cast<std::size_t>(letters);
   if (display_width(name) <= most) return name;
@@ -48,7 +50,7 @@ std::string label_of(const std::string& name, double room) {
   return name.substr(0, end) + "…";
 }
 
-/// What the colours stand for: modules, as many as fit into a line.
+/// Returns the legend of the colours, with as many modules as fit into a line.
 std::string legend_of(const std::vector<std::string>& modules, std::size_t y) {
   std::string line;
   double left = picture_width - 12 * letter_width;
@@ -75,7 +77,7 @@ void draw_frame(std::string& out, const call_tree& tree, const call_node& node,
   const std::uint64_t all = tree.nodes[0].total;
   const double per_sample = picture_width / static_cast<double>(all);
   const double x = static_cast<double>(first_sample) * per_sample;
-  const double room = static_cast<double>(node.total) * per_sample;
+  const double space = static_cast<double>(node.total) * per_sample;
   const std::size_t y = header_height + node.depth * row_height;
   const bool has_module = node.module != call_node::no_module;
   const auto to = std::back_inserter(out);
@@ -85,9 +87,9 @@ void draw_frame(std::string& out, const call_tree& tree, const call_node& node,
   if (has_module) out += '\n' + xml_text(tree.modules[node.module]);
   fmt::format_to(to, "\n{} samples, {} %; {} of its own</title>", node.total,
                  percent(node.total, all), node.self);
-  fmt::format_to(to, R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="{}" rx="1"/>)", x, y, room,
+  fmt::format_to(to, R"(<rect x="{:.2f}" y="{}" width="{:.2f}" height="{}" rx="1"/>)", x, y, space,
                  row_height - 1);
-  if (const std::string label = label_of(node.name, room); !label.empty())
+  if (const std::string label = label_of(node.name, space); !label.empty())
     fmt::format_to(to, R"(<text x="{:.2f}" y="{}">{}</text>)", x + 3, y + 13, xml_text(label));
   out += "</g>\n";
 }
@@ -97,7 +99,9 @@ frames_drawn draw(const call_tree& tree) {
   const std::uint64_t all = tree.nodes[0].total;
   if (all == 0) return drawn;
   draw_frame(drawn.elements, tree, tree.nodes[0], 0);
-  // Where the next frame of each level begins; a caller's own samples are to the right.
+  // For each level, the horizontal position at which the next frame is drawn, counted in samples.
+  // The callees of a function are drawn from its left edge, so the function's own samples remain at
+  // the right.
   std::vector<std::uint64_t> next{0, 0};
   for (const std::uint32_t number : depth_first(tree)) {
     const call_node& node = tree.nodes[number];

@@ -24,8 +24,8 @@ text { fill: #111111; }
 }
 )";
 
-// A frame is a <g class="frame" data-s="first sample" data-n="samples">; its place is computed anew
-// from these when the picture is zoomed, and its text from its title.
+// A frame is an element <g class="frame" data-s="first sample" data-n="samples">. A zoom computes
+// the frame's position from these numbers, and its text from its title.
 constinit const std::string_view flame_graph_page::script = R"JS(
 "use strict";
 (function () {
@@ -42,8 +42,8 @@ constinit const std::string_view flame_graph_page::script = R"JS(
   });
   let zoomed = null;
 
-  function shown(name, room) {
-    const letters = Math.floor((room - 6) / 7.3);
+  function shown(name, space) {
+    const letters = Math.floor((space - 6) / 7.3);
     if (letters < 3) return "";
     return name.length <= letters ? name : name.slice(0, letters - 1) + "\u2026";
   }
@@ -61,10 +61,10 @@ constinit const std::string_view flame_graph_page::script = R"JS(
       f.g.classList.toggle("caller", above && !out);
       if (out) continue;
       const x = (left - start) / count * width;
-      const room = (right - left) / count * width;
+      const space = (right - left) / count * width;
       f.rect.setAttribute("x", x);
-      f.rect.setAttribute("width", room);
-      const text = shown(f.name, room);
+      f.rect.setAttribute("width", space);
+      const text = shown(f.name, space);
       if (f.text === null && text !== "") {
         f.text = document.createElementNS(svg.namespaceURI, "text");
         f.text.setAttribute("y", f.y + 13);

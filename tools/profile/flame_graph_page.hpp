@@ -4,8 +4,8 @@
 
 namespace farcall::tool {
 
-/// What every flame graph has: how it looks, apart from the modules' colours, and what it does in
-/// a browser.
+/// Parts of the picture that are equal in all flame graphs, namely the script and the style sheet.
+/// The colours of the modules are not a part of this style sheet.
 struct flame_graph_page {
   static const std::string_view style;
   static const std::string_view script;

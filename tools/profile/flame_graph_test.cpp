@@ -15,11 +15,11 @@ using testing::Not;
 
 TEST(flame_graph, is_as_wide_as_shares_of_samples) {
   const std::string svg = flame_graph(example_profile());
-  // main: eight of twelve samples of 1200 pixels, with its module's title.
+  // main: eight of twelve samples in 1200 pixels, with its module as title.
   EXPECT_THAT(svg, HasSubstr(R"(<title>main
 /opt/solver/bin/solver
 8 samples, 66.7 %; 0 of its own</title><rect x="0.00" y="73" width="800.00")"));
-  EXPECT_THAT(svg, HasSubstr(R"(<rect x="600.00" y="90" width="200.00")")); // wait, behind solve
+  EXPECT_THAT(svg, HasSubstr(R"(<rect x="600.00" y="90" width="200.00")")); // wait, after solve
   EXPECT_THAT(svg, HasSubstr("12 samples, 100 per second and thread; the kernel dropped 7 more<"));
 }
 
@@ -43,17 +43,17 @@ TEST(flame_graph, takes_a_title_and_roots) {
   EXPECT_THAT(svg, HasSubstr(">7 samples of threads that computed"));
 }
 
-TEST(flame_graph, keeps_apart_what_waits_and_what_is_idle) {
+TEST(flame_graph, separates_waiting_and_idle_samples) {
   const std::string svg =
       flame_graph(example_profile(), {.tree = {.has_activities = true}, .title = {}});
-  // Of twelve samples two wait in main, three are idle in serve; main computes in six.
+  // Twelve samples: two wait in main, three are idle in serve, main computes in six.
   EXPECT_THAT(svg, HasSubstr("<title>waits\n2 samples, 16.7 %; 0 of its own</title>"));
   EXPECT_THAT(svg, HasSubstr("<title>idle\n3 samples, 25.0 %; 0 of its own</title>"));
   EXPECT_THAT(svg, HasSubstr("<title>main\n/opt/solver/bin/solver\n6 samples, 50.0 %;"));
   EXPECT_THAT(svg, HasSubstr("<title>main\n/opt/solver/bin/solver\n2 samples, 16.7 %;"));
 }
 
-TEST(flame_graph, says_what_its_colours_stand_for) {
+TEST(flame_graph, has_a_legend_of_its_colours) {
   EXPECT_THAT(flame_graph(example_profile()),
               HasSubstr(R"(<tspan class="key m0">■</tspan> solver  )"
                         R"(<tspan class="key m1">■</tspan> libm.so.6  </text>)"));
@@ -62,21 +62,21 @@ TEST(flame_graph, says_what_its_colours_stand_for) {
     seen.frames.push_back(seen.frames[1]);
     seen.frames.back().module = fmt::format("/lib/module-{:03}.so", i);
   }
-  // "■ module-000.so  " is 17 letters of 7.3 pixels; 1112.4 pixels have room for 8.
+  // "■ module-000.so  " has 17 letters of 7.3 pixels; 8 of these fit into 1112.4 pixels.
   const std::string svg = flame_graph(seen);
   EXPECT_THAT(svg, HasSubstr("module-007.so  and 94 more</text>"));
   EXPECT_THAT(svg, Not(HasSubstr("</tspan> module-008.so")));
 }
 
-TEST(flame_graph, of_nothing_has_no_frames) {
+TEST(flame_graph, has_no_frames_for_an_empty_profile) {
   const std::string svg = flame_graph({});
   EXPECT_THAT(svg, HasSubstr(">0 samples</text>"));
   EXPECT_THAT(svg, Not(HasSubstr("<rect")));
 }
 
-TEST(flame_graph, leaves_out_what_nobody_could_see_and_says_so) {
-  // Of 200000 samples a tenth of a pixel has 17: so of each hundred that call each other the
-  // outermost 84 are drawn, but the first has more. 1000 times 16 are too thin.
+TEST(flame_graph, omits_and_counts_frames_too_thin_to_draw) {
+  // A tenth of a pixel holds 17 of 200000 samples. Each chain is 100 calls deep, so its outermost
+  // 84 frames are drawn; the first chain has more samples. 1000 times 16 frames are too thin.
   const std::string svg = flame_graph(many_stacks(100'000));
   EXPECT_THAT(svg, HasSubstr("; 16000 frames are too thin to be drawn<"));
   EXPECT_LT(svg.size(), std::size_t{40} << 20U);

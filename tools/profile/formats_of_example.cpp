@@ -1,5 +1,5 @@
-// Writes profiles in all formats into a folder, for readers that are not ours: the example, an
-// empty one, and random ones. Beside each, in PREFIX.samples, how many samples it has.
+// Writes profiles in all formats into a folder, for third-party readers: the example, an empty one,
+// and random ones. PREFIX.samples beside each has its number of samples.
 
 #include "collapsed_stacks.hpp"
 #include "example_profile.hpp"
@@ -27,7 +27,8 @@ void write_example(const std::string& path, const std::string& text) {
   write_text(file.get(), text, path);
 }
 
-/// Names of any bytes, stacks of any shape; the same for each seed.
+/// Returns a profile with names of arbitrary bytes and stacks of arbitrary shape; deterministic for
+/// a seed.
 profile random_profile(unsigned seed) {
   std::mt19937 bits(seed);
   const auto below = [&](std::size_t limit) { return static_cast<std::uint32_t>(bits() % limit); };

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Reads profiles in each format with readers that are not ours, and compares them with each other.
+"""Reads profiles in each format with third-party readers, and compares the profiles with each other.
 
 Run as: formats_test.py <farcall-profile-formats> <part>, where <part> is one of PARTS. Exit status
-77: what the part needs is not installed.
+77: a program that the part needs is not installed.
 """
 
 import ast
@@ -29,13 +29,13 @@ def expect(condition, *what):
 
 
 def prefixes(folder):
-    """(name of a profile, its file's path without the format, its number of samples)."""
+    """Yields (name of a profile, its file's path without the format, its number of samples)."""
     for path in sorted(folder.glob("*.samples")):
         yield path.stem, str(path)[:-len(".samples")], int(path.read_text())
 
 
 def collapsed(path):
-    """Stack → count. Other readers take what is behind the last blank for the count, too."""
+    """Returns stack → count. Other readers also take the text after the last blank as the count."""
     counts = collections.Counter()
     text = pathlib.Path(path).read_text(encoding="utf-8")
     expect(text == "" or text.endswith("\n"), path, "ends with a whole line")
@@ -61,7 +61,7 @@ def check_flame_graph(folder):
         own = [int(re.search(r"; (\d+) of its own$", f.find(f"{SVG}title").text)[1])
                for f in frames]
         expect(sum(own) == samples, name, own)
-        # A frame lies in its caller, which is the last before it that is one level higher.
+        # The caller of a frame is the last frame before it that is one level higher.
         above = {}
         for frame in frames:
             box = {k: float(frame.find(f"{SVG}rect").get(k)) for k in ("x", "y", "width", "height")}
@@ -76,7 +76,7 @@ def check_flame_graph(folder):
     expect('./solver <input> & "more"' in texts, texts)
 
 
-# The parts of https://www.speedscope.app/file-format-schema.json that are about sampled profiles.
+# Parts of https://www.speedscope.app/file-format-schema.json about sampled profiles.
 SPEEDSCOPE_SCHEMA = {
     "type": "object",
     "required": ["$schema", "profiles", "shared"],
@@ -114,7 +114,7 @@ JSON_TYPES = {"object": dict, "array": list, "string": str, "number": (int, floa
 
 
 def expect_conforms(value, schema, where):
-    """What of JSON schemas the one above needs."""
+    """Validates by the parts of JSON schema that the schema above uses."""
     if "type" in schema:
         expect(isinstance(value, JSON_TYPES[schema["type"]]), where, "is of type", schema["type"])
     if "const" in schema:
@@ -163,7 +163,7 @@ def check_indices(column, limit, null=False):
 
 
 def firefox_thread(thread, libs, categories):
-    """Checks what docs-developer and the types of firefox-devtools/profiler say of version 55.
+    """Checks what docs-developer and the types of firefox-devtools/profiler require of version 55.
     Returns stack → count, and activity → count."""
     strings, stacks, frames = thread["stringArray"], thread["stackTable"], thread["frameTable"]
     functions, symbols = thread["funcTable"], thread["nativeSymbols"]
@@ -254,7 +254,7 @@ def check_firefox(folder):
             expect(sorted(lib["name"] for lib in document["libs"]) == ["libm.so.6", "solver"])
 
 
-# The fields of pprof's profile.proto, by name and number.
+# Fields of pprof's profile.proto, by name and number.
 PPROF_PROTO = """
 syntax = "proto3";
 package p;
@@ -284,7 +284,7 @@ message Function {
 
 
 class Message(collections.defaultdict):
-    """Field → its values, in their order."""
+    """Returns field → its values in order."""
 
     def __init__(self):
         super().__init__(list)
@@ -294,7 +294,7 @@ class Message(collections.defaultdict):
 
 
 def protobuf(path, folder):
-    """The profile, as protoc reads it."""
+    """Returns the profile as protoc reads it."""
     (folder / "p.proto").write_text(PPROF_PROTO)
     with gzip.open(path) as file:
         done = subprocess.run(["protoc", "--decode=p.Profile", f"--proto_path={folder}", "p.proto"],
@@ -376,7 +376,8 @@ def check_veprof(folder):
         expect(total == samples, name, "has", samples, "samples, not", total)
 
 
-# What a picture shows, each time that it is asked: what was found, and each frame's width and state.
+# Script that records shots of a picture: the text of the search result, and each frame's width and
+# state.
 SHOTS = """const shots = [];
 const shot = () => shots.push([document.getElementById("matched").textContent,
   Array.from(document.querySelectorAll(".frame")).map(f => [
@@ -395,7 +396,7 @@ document.documentElement.appendChild(document.createElementNS("", "shots")).text
 
 
 def in_browser(svg, steps, fragment=""):
-    """The shots that the steps take after a browser has loaded a picture: (what was found, frames)."""
+    """Returns the shots of the steps in a browser that has loaded a picture: (search result, frames)."""
     page = svg.parent / "page.svg"
     script = f"<script><![CDATA[{SHOTS.replace('STEPS', steps)}]]></script></svg>"
     page.write_text(svg.read_text(encoding="utf-8").replace("</svg>", script), encoding="utf-8")
@@ -405,7 +406,7 @@ def in_browser(svg, steps, fragment=""):
 
 
 def loaded(page, fragment=""):
-    """A page once a browser has run its scripts."""
+    """Returns a page after a browser has run its scripts."""
     done = subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu",
          f"--user-data-dir={page.parent / 'browser'}", "--dump-dom",
@@ -433,7 +434,8 @@ def check_browser(folder):
     expect(back == plain, back)
     expect("25.0 %" in one[0] and one[1]["axpy"] == [300, "found"], one)
     expect(one[1]["main"] == [800], one)
-    # main and what it calls, and the last function: nine of twelve, as each sample counts once.
+    # Matches are main with its callees, and the last function: nine of twelve, each sample counted
+    # once.
     expect("75.0 %" in several[0] and several[1]["serve"] == [400], several)
     expect(several[1]["wait"] == [200, "found"] and several[1]["all"] == [1200], several)
     expect(escaped == plain, escaped)
@@ -441,7 +443,7 @@ def check_browser(folder):
     shot, = in_browser(svg, "shot();", "#zoom=2&search=" + urllib.parse.quote("X<DOUBLE> const&"))
     expect("50.0 %" in shot[0] and shot[1][solve] == [1200, "found"], shot)
 
-    # Two pictures within a page.
+    # Two pictures on one page.
     page = folder / "page.html"
     pictures = [p.read_text(encoding="utf-8") for p in (svg, folder / "random1.svg")]
     page.write_text("<!DOCTYPE html><meta charset=utf-8>" + "".join(pictures), encoding="utf-8")
@@ -449,7 +451,7 @@ def check_browser(folder):
     expect("NaN" not in inlined, [line for line in inlined.splitlines() if "NaN" in line][:3])
     expect("found in 25.0 %" in inlined and "found in 0.0 %" in inlined, "each is searched")
 
-    # Names of any bytes; and nothing at all.
+    # A profile with names of arbitrary bytes; then an empty one.
     shot, = in_browser(folder / "random1.svg", "shot();", "#search=a&zoom=1")
     expect(len(shot[1]) > 10 and "%" in shot[0], shot)
     shot, = in_browser(folder / "empty.svg", "shot();", "#search=a&zoom=0")

@@ -19,10 +19,11 @@ namespace {
 constexpr std::size_t narrowest = 20;
 constexpr std::size_t narrowest_name = 12;
 
-/// The functions that frames are of, by number.
+/// Numbers the functions of a profile. Frames with equal function names and modules get the same
+/// number.
 struct function_numbers {
   std::vector<std::uint32_t> of_frame;
-  std::vector<function_row> functions; ///< without samples
+  std::vector<function_row> functions; ///< without samples so far
 };
 
 function_numbers functions_of(const profile& seen) {
@@ -38,7 +39,7 @@ function_numbers functions_of(const profile& seen) {
   return numbers;
 }
 
-/// A key that sorts groups, and their title.
+/// Sort key of a group: the node, the process, the thread, and the title.
 using group_key = std::tuple<std::uint64_t, std::int32_t, std::int32_t, std::string>;
 
 group_key group_of(const profile_thread& thread, function_table_options::per group) {
@@ -62,7 +63,8 @@ void count_activity(function_group& group, activity does, bool counts) {
 std::vector<function_row> rows_of(const profile& seen, const function_numbers& numbers,
                                   const std::map<std::uint32_t, std::uint64_t>& samples_of_stack) {
   std::vector<function_row> rows = numbers.functions;
-  // The last stack that a function was counted for: recursion counts once.
+  // For each function, the stack for which it was last counted, so that a recursive function counts
+  // only once for a stack.
   std::vector<std::uint32_t> counted_for(rows.size(), profile_stack::none);
   for (const auto& [stack, count] : samples_of_stack) {
     rows[numbers.of_frame[seen.stacks[stack].frame]].self += count;
@@ -79,7 +81,8 @@ std::vector<function_row> rows_of(const profile& seen, const function_numbers& n
   return rows;
 }
 
-/// Its beginning and its end, which tells functions of one class apart.
+/// Shortens a text to its beginning and its end. The end is kept because it distinguishes functions
+/// of one class.
 std::string shortened(const std::string& text, std::size_t width) {
   const std::size_t length = display_width(text);
   if (length <= width) return text;
@@ -118,7 +121,8 @@ std::string wrapped(const std::string& text, std::optional<std::size_t> width) {
   return result + '\n';
 }
 
-/// From the most telling column to the least, which goes first where there is little room.
+/// Columns, the most important first. If there is not enough space, the last columns are dropped
+/// first.
 enum class figure : std::uint8_t { self_share, total_share, self_seconds, self, total };
 
 std::string header_of(figure column) {
@@ -160,7 +164,7 @@ std::size_t width_of(figure column, const function_group& group, double seconds)
   return width;
 }
 
-/// The columns of a group, and how wide its names may be.
+/// Layout of a group's table: its columns, and the widths of the names of functions and modules.
 struct layout {
   std::vector<figure> figures;
   std::optional<std::size_t> function_width;
@@ -170,7 +174,7 @@ struct layout {
 
 layout layout_of(const function_group& group, std::optional<std::size_t> width, double seconds) {
   std::vector<figure> figures{figure::self_share, figure::total_share};
-  if (seconds > 0) figures.push_back(figure::self_seconds); // not known without a rate
+  if (seconds > 0) figures.push_back(figure::self_seconds); // unknown without a rate
   figures.insert(figures.end(), {figure::self, figure::total});
   if (!width) return {.figures = figures, .function_width = {}, .module_width = {}};
 
@@ -184,11 +188,11 @@ layout layout_of(const function_group& group, std::optional<std::size_t> width, 
   }
   const std::size_t left = *width > taken ? *width - taken : 1;
   chosen.has_modules = left >= 3 * narrowest_name;
-  std::size_t longest_module = 0;
+  std::size_t max_module = 0;
   for (const function_row& row : group.rows)
-    longest_module = std::max(longest_module, display_width(base_name(row.module)));
+    max_module = std::max(max_module, display_width(base_name(row.module)));
   const std::string_view header = "module";
-  chosen.module_width = std::max(header.size(), std::min(left / 3, longest_module));
+  chosen.module_width = std::max(header.size(), std::min(left / 3, max_module));
   chosen.function_width = chosen.has_modules ? left - 2 - *chosen.module_width : left;
   return chosen;
 }
@@ -209,11 +213,11 @@ std::string group_text(const function_group& group, const function_table_options
   for (const figure column : shape.figures)
     columns.push_back({header_of(column)});
   if (shape.has_modules) columns.push_back({"module", table::align::left});
-  // Last, so that one long name does not make all lines long.
+  // The name is in the last column, so that a long name does not lengthen the other lines.
   columns.push_back({"function", table::align::left});
   table rows(columns, table::last_column::is_open);
   const std::size_t shown =
-      options.most_rows == 0 ? group.rows.size() : std::min(options.most_rows, group.rows.size());
+      options.max_rows == 0 ? group.rows.size() : std::min(options.max_rows, group.rows.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const function_row& row = group.rows[i];
     std::vector<std::string> cells;

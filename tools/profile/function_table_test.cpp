@@ -27,7 +27,7 @@ TEST(function_table, counts_samples_of_functions_and_of_what_they_call) {
   EXPECT_EQ(groups[0].idle, 3U);
   EXPECT_EQ(groups[0].counted, 7U);
   EXPECT_EQ(row_named(groups[0], "main").self, 0U);
-  EXPECT_EQ(row_named(groups[0], "main").total, 6U); // without the two that waited
+  EXPECT_EQ(row_named(groups[0], "main").total, 6U); // without its two waiting samples
   EXPECT_EQ(row_named(groups[0], "axpy").self, 3U);
   EXPECT_EQ(row_named(groups[0], "serve").total, 1U);
   EXPECT_THROW((void)row_named(groups[0], "wait"), std::runtime_error);
@@ -52,7 +52,7 @@ TEST(function_table, counts_a_recursion_once_for_each_sample) {
 TEST(function_table, groups_by_node_and_by_thread) {
   const auto nodes =
       function_groups(example_profile(), {.group = function_table_options::per::node, .width = {}});
-  ASSERT_EQ(nodes.size(), 2U); // none of the third process
+  ASSERT_EQ(nodes.size(), 2U); // the third process is not part of a job
   EXPECT_EQ(nodes[0].title, "node 0");
   EXPECT_EQ(nodes[0].samples, 8U);
   EXPECT_EQ(nodes[1].title, "node 1");
@@ -64,7 +64,7 @@ TEST(function_table, groups_by_node_and_by_thread) {
 }
 
 TEST(function_table, prints_all_that_is_known) {
-  EXPECT_EQ(function_table(example_profile(), {.most_rows = 2, .width = {}}),
+  EXPECT_EQ(function_table(example_profile(), {.max_rows = 2, .width = {}}),
             "12 samples: 7 computed (58.3 %), 2 waited, 3 idle\n"
             "self %  total %  self s  self  total  module                  function\n"
             "------  -------  ------  ----  -----  ----------------------  --------\n"
@@ -75,7 +75,7 @@ TEST(function_table, prints_all_that_is_known) {
             "The kernel dropped 7 more samples.\n");
 }
 
-TEST(function_table, has_lines_that_are_as_long_as_their_own_names) {
+TEST(function_table, gives_each_line_its_own_length) {
   profile seen = example_profile();
   seen.frames[1].function = std::string(5000, 'x');
   std::istringstream lines(function_table(seen, {}));
@@ -101,13 +101,13 @@ TEST(function_table, fits_any_terminal_from_20_columns_up) {
     for (std::string line; std::getline(lines, line);)
       EXPECT_LE(display_width(line), std::max<std::size_t>(width, 20)) << width << ": " << line;
     EXPECT_NE(text.find("ns::"), std::string::npos) << width;
-    EXPECT_NE(text.find("t()"), std::string::npos) << width; // its end tells functions apart
+    EXPECT_NE(text.find("t()"), std::string::npos) << width; // the end distinguishes functions
     EXPECT_NE(text.find("self %"), std::string::npos) << width;
   }
   EXPECT_NE(function_table(seen, {}).find(seen.frames[1].function), std::string::npos);
 }
 
-TEST(function_table, of_nothing_says_so) {
+TEST(function_table, says_that_there_are_no_samples) {
   EXPECT_EQ(function_table({}, {}), "0 samples: 0 computed (0.0 %), 0 waited, 0 idle\n");
 }
 

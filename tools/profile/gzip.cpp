@@ -12,9 +12,9 @@ namespace {
 constexpr int window_bits = 15;
 constexpr int gzip_header = 16;
 constexpr int memory_level = 8;
-constexpr std::size_t most_at_once = std::size_t{1} << 30U; // zlib counts in 32 bits
+constexpr std::size_t max_at_once = std::size_t{1} << 30U; // zlib counts in 32 bits
 
-/// Ends with the scope.
+/// RAII: ends the stream.
 class deflate_stream {
  public:
   deflate_stream() {
@@ -30,7 +30,7 @@ class deflate_stream {
 
   void add(std::string& out, std::string_view bytes, bool is_last) {
     std::array<char, 65536> part{};
-    // zlib takes bytes that it does not change by a pointer to others.
+    // Remove const, because zlib declares its input non-const, although it does not change it.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
     do {
@@ -52,7 +52,7 @@ std::string gzip_compressed(std::string_view bytes) {
   std::string out;
   bool is_last = false;
   while (!is_last) {
-    const std::string_view part = bytes.substr(0, most_at_once);
+    const std::string_view part = bytes.substr(0, max_at_once);
     bytes.remove_prefix(part.size());
     is_last = bytes.empty();
     stream.add(out, part, is_last);

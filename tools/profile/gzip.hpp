@@ -5,8 +5,8 @@
 
 namespace farcall::tool {
 
-/// The bytes as a file of gzip's, the same each time: it names no file and no date. Throws
-/// std::bad_alloc.
+/// Compresses bytes into the gzip format. Equal inputs give equal bytes, because the output has
+/// neither a file name nor a date. Throws std::bad_alloc.
 [[nodiscard]] std::string gzip_compressed(std::string_view bytes);
 
 } // namespace farcall::tool

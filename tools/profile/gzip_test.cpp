@@ -24,7 +24,7 @@ std::string inflated(std::string compressed) {
 
 TEST(gzip, gives_back_what_it_was_given) {
   EXPECT_EQ(inflated(gzip_compressed("")), "");
-  std::string text; // of more than one part of the output
+  std::string text; // longer than one block of output
   for (unsigned i = 0; text.size() < 1'000'000; i = i * 1664525U + 1013904223U)
     text += static_cast<char>(i >> 24U);
   EXPECT_EQ(inflated(gzip_compressed(text)), text);

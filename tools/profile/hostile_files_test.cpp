@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/// Program files that were made to harm their reader.
+/// Tests of program files that were made to harm their reader.
 namespace farcall::tool {
 namespace {
 
@@ -35,12 +35,12 @@ void append(std::string& to, const T& value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// A program of sections alone.
+/// Writes an ELF file of sections only.
 class elf_writer {
  public:
   elf_writer() { add("", SHT_NULL, {}); }
 
-  /// Its number. `bytes`: how long it claims to be; 0: as long as it is.
+  /// Returns the section's index. `bytes`: its claimed size; 0 for the true one.
   std::uint32_t add(const std::string& name, std::uint32_t type, const std::string& content,
                     std::uint32_t link = 0, std::uint64_t bytes = 0) {
     const std::uint64_t at = sizeof(Elf64_Ehdr) + contents_.size();
@@ -48,11 +48,11 @@ class elf_writer {
     add_at(name, type, at, bytes == 0 ? content.size() : bytes, link);
     return static_cast<std::uint32_t>(headers_.size() - 1);
   }
-  /// Over bytes that another has, too.
+  /// Adds a section that shares the bytes of another one.
   void add_again(const std::string& name, std::uint32_t type, std::uint32_t other) {
     add_at(name, type, headers_[other].sh_offset, headers_[other].sh_size, 0);
   }
-  /// A file without a name; with `length`, as long as that, which is a hole.
+  /// Returns an unnamed file; `length` extends it by a hole.
   [[nodiscard]] unique_fd file(std::uint64_t length = 0) {
     const std::uint32_t names = add(".shstrtab", SHT_STRTAB, names_ + ".shstrtab" + '\0');
     Elf64_Ehdr header{};
@@ -135,7 +135,7 @@ TEST(hostile_files, have_the_names_that_can_be_read) {
   EXPECT_EQ(function_in(made.file(), 0x1008), "work");
 }
 
-TEST(hostile_files, of_holes_take_no_memory) {
+TEST(hostile_files, take_no_memory_for_holes) {
   constexpr std::uint64_t much = std::uint64_t{1} << 40;
   elf_writer made;
   const std::uint32_t names = made.add(".strtab", SHT_STRTAB, std::string("\0work\0", 6), 0, much);
@@ -143,7 +143,7 @@ TEST(hostile_files, of_holes_take_no_memory) {
   EXPECT_EQ(function_in(made.file(much + (1 << 20)), 0x1008), "0x1008");
 }
 
-TEST(hostile_files, have_the_beginnings_of_names_without_end) {
+TEST(hostile_files, have_endless_names_truncated) {
   elf_writer made;
   std::string texts(1, '\0');
   texts.append(std::size_t{4} << 20, 'f');
@@ -152,11 +152,11 @@ TEST(hostile_files, have_the_beginnings_of_names_without_end) {
   for (std::uint32_t i = 0; i < 100; ++i)
     symbols += function_symbol(1 + i, 0x1000 + 16 * std::uint64_t{i});
   made.add(".symtab", SHT_SYMTAB, symbols, names);
-  EXPECT_EQ(function_in(made.file(), 0x1000), std::string(elf_file::longest_name, 'f'));
+  EXPECT_EQ(function_in(made.file(), 0x1000), std::string(elf_file::max_name, 'f'));
 }
 
-TEST(hostile_files, whose_sections_are_the_same_bytes_are_read_once) {
-  // 40 GiB, if each of them were read.
+TEST(hostile_files, have_shared_sections_read_once) {
+  // The notes would sum up to 40 GiB if each were read.
   elf_writer made;
   std::string notes;
   while (notes.size() < std::size_t{1} << 20) {
@@ -176,10 +176,10 @@ TEST(hostile_files, whose_sections_are_the_same_bytes_are_read_once) {
 
 // ---- debug information --------------------------------------------------------------------------
 
-/// Of one unit, at 0x1000 to 0x2000, the rest of which is in another file.
+/// Returns a file with one unit, at 0x1000 to 0x2000, whose rest is in another file.
 elf_writer with_rest_in(const std::string& file) {
   elf_writer made;
-  // A skeleton unit: the other file's name, the folder, and from where on the code is, how long.
+  // A skeleton unit: name and folder of the other file, start and size of the code.
   made.add(".debug_abbrev", SHT_PROGBITS,
            std::string("\x01\x4a\0\x76\x08\x1b\x08\x11\x01\x12\x07\0\0\0", 14));
   std::string unit;
@@ -195,10 +195,10 @@ elf_writer with_rest_in(const std::string& file) {
   return made;
 }
 
-std::string why_ended(int file, std::chrono::milliseconds patience) {
+std::string why_ended(int file, std::chrono::milliseconds timeout) {
   const std::vector<std::uint64_t> addresses{0x1008};
   return read_source_frames_apart(
-      file, addresses, [](std::size_t, const std::vector<source_frame>&) {}, patience);
+      file, addresses, [](std::size_t, const std::vector<source_frame>&) {}, timeout);
 }
 
 TEST(hostile_files, may_name_a_pipe_as_their_debug_information) {
@@ -208,7 +208,7 @@ TEST(hostile_files, may_name_a_pipe_as_their_debug_information) {
   const std::string pipe = folder + "/pipe";
   EXPECT_THAT(why_ended(with_rest_in(pipe).file().get(), std::chrono::minutes(1)), IsEmpty());
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  // Opening it would wait until somebody writes.
+  // Opening the pipe blocks until a writer opens it.
   EXPECT_THAT(why_ended(with_rest_in(pipe).file().get(), std::chrono::milliseconds(200)),
               HasSubstr("too long"));
   std::filesystem::remove_all(folder);

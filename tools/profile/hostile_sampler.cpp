@@ -1,7 +1,7 @@
 #include "server_sampler.hpp"
 
 #include <farcall/farcall.hpp>
-#include <farcall/transport/tcp/server.hpp>
+#include <farcall/server/server.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -9,14 +9,14 @@
 #include <string>
 #include <thread>
 
-/// A server whose sampler says what no sampler says, for the tests of `farcall prof`:
-/// hostile_sampler PROGRAM WHAT serves that program.
+/// A server for the tests of `farcall prof`. "hostile_sampler PROGRAM WHAT" serves that program,
+/// and has a sampler that sends invalid data.
 namespace farcall::tool {
 namespace {
 
 std::string what; // NOLINT(bugprone-throwing-static-initialization): an empty one
 
-/// One process with one thread, which was sampled once in a function of a file.
+/// Returns recorded data of one process with one thread, sampled once in a function of a file.
 server_sampler::recorded_part first_part() {
   server_sampler::recorded_part part;
   part.samples.runs.emplace_back().program = "/bin/hostile";
@@ -29,7 +29,8 @@ server_sampler::recorded_part first_part() {
   return part;
 }
 
-/// Hosts find functions that this program names in calls: nobody calls this.
+/// Names the sampler's functions in calls, so that this program's table of callables contains them
+/// and hosts can call them. This function itself is never called.
 [[gnu::used]] void name_functions(const node& n) {
   namespace own = server_sampler;
   (void)sync(n, fn<own::sample>, std::int64_t{0}, sampler_options{});
@@ -64,7 +65,7 @@ recorded_part take(const recorded_counts& has, bool is_over) {
     const auto first = static_cast<std::uint32_t>(has.stacks);
     for (std::uint32_t i = 0; i < 100'000; ++i)
       part.samples.stacks.push_back({.place = 0, .caller = first + i - 1});
-    // So that each is one of its own.
+    // Use each of the new stacks in a sample.
     for (std::uint32_t i = 0; i < 100'000; ++i)
       part.samples.samples.push_back({.stack = first + i});
   }

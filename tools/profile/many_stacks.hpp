@@ -4,8 +4,8 @@
 
 namespace farcall::tool {
 
-/// For tests: `count` stacks that differ, each sampled once but for the first, which is sampled
-/// `count` times.
+/// Returns a profile for tests with `count` different stacks. Each stack is sampled once, except
+/// the first stack, which is sampled `count` times.
 [[nodiscard]] inline profile many_stacks(std::uint32_t count) {
   profile seen;
   seen.command = "many";

@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Which files a module's names come from.
+/// Tests which file a module's names come from.
 namespace farcall::tool::module_files_test {
 namespace {
 
@@ -73,7 +73,7 @@ std::vector<symbol> symbols_of(const fs::path& path, const std::vector<std::uint
 
 class debug_files : public module_files {
  protected:
-  /// Parts the library into a stripped file and a debug file, which the first names.
+  /// Splits the library into a stripped file and a debug file, which the stripped file names.
   fs::path parted(const std::string& debug_file, bool with_build_id) {
     const fs::path library = folder() / "library.so";
     const fs::path debug = folder() / debug_file;
@@ -87,7 +87,7 @@ class debug_files : public module_files {
         debug.parent_path().string(), debug.filename().string())));
     return library;
   }
-  /// True if a static function has its name, which a stripped library lacks.
+  /// True if a static function has its name, which is missing in the stripped library.
   static bool has_names(const fs::path& library) {
     return std::ranges::any_of(symbols_of(library, offsets_in(library)), [](const symbol& s) {
       return s.frames.back().function.find("static_work") != std::string::npos;
@@ -104,7 +104,7 @@ TEST_F(debug_files, may_be_beside_the_program) {
   EXPECT_TRUE(has_names(parted("library.so.debug", true)));
 }
 
-TEST_F(debug_files, without_build_ids_are_told_by_their_checksum) {
+TEST_F(debug_files, are_matched_by_checksum_without_build_ids) {
   const fs::path library = parted("library.debug", false);
   EXPECT_TRUE(has_names(library));
   append_to(folder() / "library.debug", "x");
@@ -112,10 +112,10 @@ TEST_F(debug_files, without_build_ids_are_told_by_their_checksum) {
 }
 
 #if defined NESTED_FUNCTIONS
-TEST_F(debug_files, tell_of_functions_that_are_inlined_into_nested_ones) {
+TEST_F(debug_files, have_functions_inlined_into_nested_functions) {
   const std::vector<std::uint64_t> all = offsets_in(NESTED_FUNCTIONS);
   const auto symbols = symbols_of(NESTED_FUNCTIONS, all);
-  // Addresses of the nested function alone.
+  // Addresses in the nested function only.
   std::vector<std::uint64_t> nested;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (symbols[i].frames.back().function.starts_with("nested_work")) nested.push_back(all[i]);
@@ -128,11 +128,10 @@ TEST_F(debug_files, tell_of_functions_that_are_inlined_into_nested_ones) {
 }
 #endif
 
-// ---- names
-// ---------------------------------------------------------------------------------------
+// ---- names --------------------------------------------------------------------------------------
 
-TEST(module_names, are_none_of_the_section_before) {
-  // The linker's table of calls follows _init(), which has no size.
+TEST(module_names, do_not_come_from_the_previous_section) {
+  // The PLT follows _init(), which has no size.
   const auto symbols = symbols_of(PROFILED_LIBRARY, offsets_in(PROFILED_LIBRARY));
   const auto named = std::ranges::count_if(
       symbols, [](const symbol& s) { return s.frames.back().function == "_init"; });
@@ -144,7 +143,7 @@ std::string name_in(const fs::path& path, std::uint64_t offset) {
 }
 
 #if defined(__x86_64__)
-TEST(module_names, tell_what_entries_of_the_plt_call) {
+TEST(module_names, include_functions_called_by_plt_entries) {
   const auto symbols = symbols_of(PROFILED_LIBRARY, offsets_in(PROFILED_LIBRARY));
   const auto has = [&](const std::string& name) {
     return std::ranges::any_of(symbols,
@@ -173,9 +172,9 @@ std::pair<fs::path, std::uint64_t> place_of(void* function) {
   return wanted.second;
 }
 
-// The C library has it as __libc_free, too, and as cfree for older programs.
+// The C library also names it __libc_free, and cfree for older programs.
 TEST(module_names, prefer_what_programs_call) {
-  // A sanitizer has a function of that name in the program.
+  // A sanitizer defines a function of that name in the program.
   void* const c_library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   ASSERT_NE(c_library, nullptr);
   const auto [library, offset] = place_of(::dlsym(c_library, "free"));
@@ -208,13 +207,13 @@ TEST(module_names, come_from_the_map_of_compiled_code) {
 
 // ---- programs that were replaced ----------------------------------------------------------------
 
-/// For one that is not root: the kernel shows root the files of all mappings.
+/// Drops root's rights: the kernel shows root the files of all mappings.
 void become_ordinary_user() {
   constexpr uid_t nobody = 65534;
   if (::getuid() == 0 && ::setresuid(nobody, nobody, nobody) != 0) ::_exit(9);
 }
 
-/// Sleeps, from a file in the folder, whose bytes are returned.
+/// A process that runs a copy of /bin/sleep at the given path, as an ordinary user.
 class sleeping_program {
  public:
   explicit sleeping_program(const fs::path& file) : file_(file) {
@@ -242,7 +241,7 @@ class sleeping_program {
   pid_t pid_ = -1;
 };
 
-/// True if the program's module is a file of these bytes, for an ordinary user.
+/// True if an ordinary user reads the program's module as a file of these bytes.
 bool is_read_as(const sleeping_program& program, const std::string& bytes) {
   forked_process reader([&] {
     become_ordinary_user();

@@ -24,12 +24,15 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::string_view deleted_mark = " (deleted)";
-/// What the kernel maps into each program, with clock_gettime and the like.
+/// Name by which a mapping list shows the vDSO, which is the library that the kernel maps into each
+/// program. It contains clock_gettime(), for example.
 constexpr std::string_view kernels_library = "[vdso]";
-/// Programs of another width, which end here, have another.
+/// Highest address of a 32-bit program. Such a program has a different vDSO than this process, so
+/// its vDSO is not read.
 constexpr std::uint64_t last_of_32_bits = 0xffffffff;
 
-/// Devices are not opened: that might do something. `inode`: 0 for any.
+/// Opens a regular file. Other files are not opened, because opening a device may have side
+/// effects. `inode` must be the file's inode number, or 0 to accept any file.
 unique_fd open_file(const std::string& path, std::uint64_t inode) {
   struct stat status{};
   if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
@@ -37,17 +40,21 @@ unique_fd open_file(const std::string& path, std::uint64_t inode) {
   return unique_fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
 }
 
-/// `is_deleted`: another file may have the path, and even the inode's number, now.
+/// Opens the file of a mapping. If `is_deleted`, the file was deleted, and another file may have
+/// its path and even its inode number now.
 unique_fd open_mapped(pid_t process, const map_record& mapping, bool is_deleted) {
   const std::string below_root = fmt::format("/proc/{}/root{}", process, mapping.path);
-  // A file system of layers may number its files otherwise than the kernel does here.
+  // Prefer a file that has the mapping's inode number. A file with another number is accepted only
+  // at the end, because overlay file systems may report other inode numbers than the kernel reports
+  // for the mapping.
   if (!is_deleted) {
     if (auto file = open_file(below_root, mapping.inode)) return file;
   }
   const std::string mapped = fmt::format("/proc/{}/map_files/{:x}-{:x}", process, mapping.start,
                                          mapping.start + mapping.bytes);
   if (auto file = open_file(mapped, 0)) return file;
-  // The program's own file, which its user may read even after the file was deleted or replaced.
+  // Try the file of the program that the process runs, because the user may read this file even
+  // after it was deleted or replaced.
   const std::string program = program_of(process);
   if (program == mapping.path || program == mapping.path + std::string(deleted_mark)) {
     if (auto file = open_file(fmt::format("/proc/{}/exe", process), 0)) return file;
@@ -58,7 +65,8 @@ unique_fd open_mapped(pid_t process, const map_record& mapping, bool is_deleted)
   return open_file(mapping.path, 0);
 }
 
-/// The same in all programs of this machine, so this one's, in memory; none where that cannot be.
+/// Copies this process's vDSO from memory, because all programs of this machine have the same vDSO.
+/// Returns an empty descriptor if the copy fails.
 unique_fd copy_of_kernels_library() {
   const auto start = static_cast<std::uint64_t>(getauxval(AT_SYSINFO_EHDR));
   if (start == 0) return {};
@@ -100,7 +108,8 @@ void modules::look_for_perf_maps() {
 
 std::uint32_t modules::add(pid_t process, const map_record& mapping) {
   const bool is_kernels = mapping.path == kernels_library && mapping.start > last_of_32_bits;
-  // "//anon", "anon_inode:…" and nothing.
+  // Anonymous memory may hold code that the process has compiled, so its file is the perf_map of
+  // the process.
   if (is_anonymous(mapping)) return add_perf_map(process);
   if (!is_kernels && (!mapping.path.starts_with('/') || mapping.path.starts_with("//")))
     return none;

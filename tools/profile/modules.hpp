@@ -16,26 +16,29 @@
 
 namespace farcall::tool {
 
-/// True for memory that comes from no file, and may hold code that the process has compiled.
+/// True if the mapping has no file, so that its memory may hold code that the process has compiled
+/// itself.
 [[nodiscard]] bool is_anonymous(const map_record& mapping);
 
-/// A file that code was mapped from.
+/// A file from which code was mapped.
 struct module_file {
   std::string path;
-  unique_fd file; ///< none where it could not be opened
+  unique_fd file; ///< descriptor of the file; empty if the file could not be opened
 };
 
-/// The files that sampled processes have mapped. Each is opened when it is first seen, while the
-/// process has it: later it may be deleted, or another be in its place. One thread.
+/// Files that sampled processes have mapped. A file is opened when it is first seen, while the
+/// process has it mapped, because it may be deleted or replaced later. Not thread-safe.
 class modules {
  public:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-  /// The place of a mapping's file; none for memory that comes from no file, except the kernel's
-  /// own library ("[vdso]"), and code that the process has compiled and described in a perf_map, in
-  /// which offsets are addresses. Opens it, by way of the process where that still lives.
+  /// Returns the index in all() of a mapping's file. Opens the file when it is first seen, through
+  /// the process's folder in /proc if the process still lives. Anonymous memory has the index of
+  /// the process's perf_map, even if this file does not exist yet. Offsets in a perf_map are
+  /// addresses. The kernel's library ("[vdso]") has an index in 64-bit programs. Returns `none` for
+  /// other memory without a file.
   [[nodiscard]] std::uint32_t add(pid_t process, const map_record& mapping);
-  /// Opens perf_maps that processes have written since their code was mapped.
+  /// Opens the perf_maps that did not exist yet when the code of their processes was mapped.
   void look_for_perf_maps();
   [[nodiscard]] const std::vector<module_file>& all() const { return all_; }
 
@@ -49,26 +52,27 @@ class modules {
   std::vector<std::pair<pid_t, std::uint32_t>> without_maps_; ///< processes with anonymous code
 };
 
-/// Which code is where in one process, now.
+/// Current executable mappings of one process.
 class address_space {
  public:
   struct mapping {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
-    std::uint64_t file_offset = 0; ///< of `start`
+    std::uint64_t file_offset = 0; ///< file offset of `start`
     std::uint32_t module = modules::none;
   };
 
-  /// Takes the place of what was there.
+  /// Adds a mapping. Older mappings that it overlaps are removed or shortened.
   void add(const mapping& made);
-  /// Null where there is none.
+  /// Returns the mapping that holds the address. Returns null if there is none.
   [[nodiscard]] const mapping* find(std::uint64_t address) const;
   [[nodiscard]] const std::map<std::uint64_t, mapping>& all() const { return mappings_; }
-  /// Another after each change, also of others; a copy has that of its original.
+  /// Returns the version number of the mappings. Each change gives a new number, which no other
+  /// address space has had. A copy keeps the number until it is changed.
   [[nodiscard]] unsigned version() const { return version_; }
 
  private:
-  std::map<std::uint64_t, mapping> mappings_; ///< by their starts; they do not overlap
+  std::map<std::uint64_t, mapping> mappings_; ///< mappings by start address; they do not overlap
   unsigned version_ = 0;
 };
 

@@ -1,5 +1,6 @@
-/* A function within a function, as GNU C has them: with an inlined function, and addresses of its
- * own. */
+/* Functions for a test of the symbolizer. outer_work() contains nested_work(), as GNU C allows, but
+ * the addresses of nested_work() are outside of outer_work(). inlined_step() is inlined into
+ * nested_work(). */
 static inline __attribute__((always_inline)) double inlined_step(double x, long turns) {
   for (long i = 0; i < turns; ++i)
     x = x * 1.0000001 + 1e-9;

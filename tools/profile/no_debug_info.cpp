@@ -1,6 +1,6 @@
 #include "debug_info.hpp"
 
-/// Where libdw is not there.
+/// This file replaces debug_info.cpp if the program is built without libdw.
 namespace farcall::tool {
 
 bool reads_debug_information() { return false; }

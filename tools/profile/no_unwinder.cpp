@@ -1,6 +1,6 @@
 #include "unwinder.hpp"
 
-/// Where libdw is not there.
+/// This file replaces unwinder.cpp if the program is built without libdw.
 namespace farcall::tool {
 
 class unwinder::session {};

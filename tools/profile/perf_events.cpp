@@ -32,7 +32,7 @@ namespace farcall::tool {
 
 namespace {
 
-/// Of the stack, which is read upwards from its pointer.
+/// Number of bytes that a sample copies from the stack, from the stack pointer upwards.
 constexpr std::uint32_t stack_bytes = 8192;
 
 int open_event(perf_event_attr& attributes, pid_t thread, int processor) {
@@ -40,7 +40,7 @@ int open_event(perf_event_attr& attributes, pid_t thread, int processor) {
       syscall(SYS_perf_event_open, &attributes, thread, processor, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
-/// The numbers in "0-3,8".
+/// Parses the list of online processors, such as "0-3,8".
 std::vector<int> online_processors() {
   const std::string text = first_line_of("/sys/devices/system/cpu/online");
   std::vector<int> all;
@@ -76,7 +76,8 @@ bool is_refusal(int reason) {
   throw failed_run(fmt::format("cannot sample: {}", text));
 }
 
-/// As many descriptors as the system lets this process have; true when it has become more.
+/// Raises the limit of open descriptors to the highest value that is allowed. Returns true if the
+/// limit was increased.
 bool raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
@@ -111,14 +112,16 @@ std::uint64_t sampled_registers() {
 #endif
 }
 
-/// Owned by an event that counts nothing on this very thread: it stays when sampled threads end, so
-/// that waiting for the ring does not end with one of them.
+/// Ring into which the events of one processor write. A dummy event of this thread owns the ring,
+/// because it exists longer than the sampled threads. So the ring's descriptor stays usable for
+/// poll() when a sampled thread ends.
 class perf_events::ring {
  public:
-  /// Throws perf_refused or failed_run. Without an event where the processor is gone.
-  ring(int processor, std::size_t most_bytes) {
+  /// Throws perf_refused or failed_run. If the processor is offline, the ring has no event and no
+  /// memory.
+  ring(int processor, std::size_t max_bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    for (bytes_ = most_bytes;; bytes_ /= 2) {
+    for (bytes_ = max_bytes;; bytes_ /= 2) {
       perf_event_attr attributes = common_attributes();
       attributes.config = PERF_COUNT_SW_DUMMY;
       attributes.wakeup_watermark = static_cast<std::uint32_t>(bytes_ / 4);
@@ -131,7 +134,7 @@ class perf_events::ring {
         mapped_ = std::span(static_cast<std::byte*>(at), page + bytes_);
         return;
       }
-      // An ordinary user may lock but little memory (perf_event_mlock_kb).
+      // An ordinary user may lock only little memory (perf_event_mlock_kb), so try a smaller ring.
       if ((errno != EPERM && errno != ENOMEM) || bytes_ <= 8 * page)
         throw failed_run(fmt::format("cannot map memory for samples: {}; see perf_event_mlock_kb "
                                      "in /proc/sys/kernel",
@@ -150,7 +153,7 @@ class perf_events::ring {
   void read(std::vector<std::byte>& whole, Take take) {
     auto* const control = reinterpret_cast<perf_event_mmap_page*>(mapped_.data());
     const std::byte* const data = mapped_.data() + (mapped_.size() - bytes_);
-    // Partner: the kernel's release when it has written a record.
+    // The load pairs with the kernel's release store, which follows the writing of a record.
     const std::uint64_t head = std::atomic_ref(control->data_head).load(std::memory_order_acquire);
     std::uint64_t tail = control->data_tail;
     while (tail < head) {
@@ -168,7 +171,8 @@ class perf_events::ring {
       }
       tail += header.size;
     }
-    // Partner: the kernel reads it before it writes into what has become free.
+    // The store pairs with the kernel's load, which comes before the kernel overwrites the space of
+    // the records that were read.
     std::atomic_ref(control->data_tail).store(head, std::memory_order_release);
   }
 
@@ -183,8 +187,8 @@ perf_events::perf_events(unsigned samples_per_second, call_graph stacks)
   layout_.has_callers = stacks != call_graph::none;
   layout_.has_stack = stacks == call_graph::dwarf;
   layout_.registers = static_cast<unsigned>(std::popcount(sampled_registers()));
-  // At 1000 samples per second of 1 KiB, which are stacks of 128 frames, half a second; copies of
-  // stacks need more.
+  // Without copies of stacks, a ring holds the samples of half a second, if there are 1000 samples
+  // per second of 1 KiB (a stack of 128 frames). Samples with copies of stacks need more space.
   const std::size_t bytes = stacks == call_graph::dwarf ? 8 << 20 : 512 << 10;
   for (const int processor : online_processors()) {
     auto made = std::make_unique<ring>(processor, bytes);

@@ -18,41 +18,44 @@
 
 namespace farcall::tool {
 
-/// Where stacks come from.
+/// Way in which the callers of a sampled function are found.
 enum class call_graph {
-  none,           ///< the function that runs, without its callers
-  frame_pointers, ///< the kernel follows them
-  dwarf,          ///< the kernel copies the top of the stack; debug information tells the rest
+  none,           ///< only the running function, without callers
+  frame_pointers, ///< the kernel follows the frame pointers
+  dwarf,          ///< the kernel copies the top of the stack for the unwinder
 };
 
-/// The kernel refuses to let this process sample that one: by its setting perf_event_paranoid, a
-/// filter of system calls, or because it is somebody else's.
+/// Thrown if the kernel forbids this process to sample another one. The reasons are the setting
+/// perf_event_paranoid, a seccomp filter, or that the sampled process belongs to another user.
 struct perf_refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Events of perf_event_open that sample threads, and whatever these start, by the time that they
-/// run: one for each thread and processor, since only such an event may be inherited by children
-/// and have its samples in a ring. All events of a processor share a ring. One thread.
+/// Opens events of perf_event_open, which sample threads and the threads and processes that these
+/// will start, by CPU time. A thread has an event for each processor, because only such events may
+/// be both inherited by children and written to a ring. All events of a processor write to the same
+/// ring. Not thread-safe.
 class perf_events {
  public:
-  /// Makes the rings. Throws perf_refused or failed_run.
+  /// Creates the rings. Throws perf_refused or failed_run.
   perf_events(unsigned samples_per_second, call_graph stacks);
   perf_events(const perf_events&) = delete;
   perf_events& operator=(const perf_events&) = delete;
   ~perf_events();
 
-  /// Samples a thread from now on, or from its next exec. False when it has ended. Throws
-  /// perf_refused or failed_run.
+  /// Starts sampling a thread, either now or at its next exec. Returns false if the thread has
+  /// ended. Throws perf_refused or failed_run.
   [[nodiscard]] bool add(pid_t thread, bool from_exec);
 
-  /// Descriptors that become readable when a ring gets full.
+  /// Returns descriptors, each of which becomes readable when a ring is a quarter full.
   [[nodiscard]] const std::vector<int>& readable() const { return readable_; }
-  /// Takes out what is in the rings: in order for each processor, not among them. Does not block.
+  /// Takes all records from the rings. Records of one processor come in order, but there is no
+  /// order among processors. Does not block.
   void read(const std::function<void(perf_record&)>& take);
-  /// The thread that an event was opened for; others have inherited it.
+  /// Returns the thread for which an event was opened. Samples with this event may also be of the
+  /// thread's children, which inherit the event. Returns 0 if the event is unknown.
   [[nodiscard]] pid_t thread_of(std::uint64_t event) const;
-  /// No more samples.
+  /// Stops sampling.
   void stop();
 
  private:
@@ -65,11 +68,11 @@ class perf_events {
   std::vector<int> readable_;
   std::vector<unique_fd> events_;
   std::unordered_map<std::uint64_t, pid_t> threads_;
-  std::vector<std::byte> record_; ///< one that goes over the end of its ring
+  std::vector<std::byte> record_; ///< copy of a record whose end is at the beginning of the ring
 };
 
-/// Registers that samples have with call_graph::dwarf, as the kernel numbers them: the bits of the
-/// mask that it is given. Zero where this program cannot unwind stacks.
+/// Returns a mask of the registers that samples have with call_graph::dwarf. The bits are in the
+/// order of the kernel's numbering. Returns 0 if this program cannot unwind stacks.
 [[nodiscard]] std::uint64_t sampled_registers();
 
 } // namespace farcall::tool

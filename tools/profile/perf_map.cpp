@@ -18,9 +18,10 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t most_map_bytes = std::size_t{64} << 20;
+constexpr std::size_t max_map_bytes = std::size_t{64} << 20;
 
-/// Takes a hexadecimal number, and the blank behind it, off the line.
+/// Removes a hexadecimal number and the following space from the line, and returns the number in
+/// `value`. Returns false if the line does not begin like this.
 bool take_number(std::string_view& line, std::uint64_t& value) {
   if (line.starts_with("0x")) line.remove_prefix(2);
   const char* const end = line.data() + line.size();
@@ -34,7 +35,7 @@ bool take_number(std::string_view& line, std::uint64_t& value) {
 
 perf_map::perf_map(int file) {
   std::string buffer(std::size_t{1} << 16, '\0');
-  while (text_.size() < most_map_bytes) {
+  while (text_.size() < max_map_bytes) {
     const ssize_t got = pread(file, buffer.data(), buffer.size(), static_cast<off_t>(text_.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -52,7 +53,7 @@ void perf_map::read_line(std::string_view line) {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   if (!take_number(line, address) || !take_number(line, bytes)) return;
-  functions_.push_back({address, bytes, line.substr(0, elf_file::longest_name)});
+  functions_.push_back({address, bytes, line.substr(0, elf_file::max_name)});
 }
 
 std::string_view perf_map::function_at(std::uint64_t address) const {

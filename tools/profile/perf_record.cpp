@@ -11,7 +11,8 @@ namespace farcall::tool {
 
 namespace {
 
-/// Takes values off the front of a record. After one that was not there all are zero.
+/// Takes values from the beginning of a record. If the record has too few bytes left, a value is 0,
+/// and is_whole() becomes false.
 class record_reader {
  public:
   explicit record_reader(std::span<const std::byte> bytes) : left_(bytes) {}
@@ -46,7 +47,7 @@ class record_reader {
     return values;
   }
 
-  /// Up to the first zero byte, or to the end.
+  /// Returns the text up to the first zero byte, or up to the end of the record.
   std::string take_text() {
     const std::string_view text(reinterpret_cast<const char*>(left_.data()), left_.size());
     return std::string(text.substr(0, text.find('\0')));
@@ -59,7 +60,8 @@ class record_reader {
   bool is_whole_ = true;
 };
 
-/// The kernel marks in a chain of callers what kind of addresses follows.
+/// True if the address is a mark, by which the kernel says of what kind the following addresses
+/// are.
 bool is_marker(std::uint64_t address) { return address >= std::uint64_t{PERF_CONTEXT_MAX}; }
 
 sample_record read_sample(record_reader& from, const sample_layout& layout, perf_record& into) {
@@ -97,7 +99,7 @@ map_record read_map(record_reader& from, perf_record& into) {
   const auto minor = from.take<std::uint32_t>();
   map.device = std::uint64_t{major} << 32 | minor;
   map.inode = from.take<std::uint64_t>();
-  from.take_bytes(16); // of the inode's generation, and protection and flags
+  from.take_bytes(16); // inode generation, protection and flags
   map.path = from.take_text();
   return map;
 }
@@ -125,7 +127,7 @@ bool read_record(std::span<const std::byte> bytes, const sample_layout& layout, 
     into.what = read_sample(from, layout, into);
     return from.is_whole();
   }
-  // Behind all others: process, thread, time, event.
+  // Each record that is no sample ends with these fields: process, thread, time and event.
   constexpr std::size_t trailer_bytes = 24;
   if (body.size() < trailer_bytes) return false;
   record_reader trailer(body.last(trailer_bytes));
@@ -154,7 +156,7 @@ bool read_record(std::span<const std::byte> bytes, const sample_layout& layout, 
     into.what = exit_record{};
     return from.is_whole();
   case PERF_RECORD_LOST:
-    from.take<std::uint64_t>(); // the event, which the trailer has, too
+    from.take<std::uint64_t>(); // skips the event's id, which the trailer has too
     into.what = lost_record{from.take<std::uint64_t>()};
     return from.is_whole();
   case PERF_RECORD_THROTTLE:

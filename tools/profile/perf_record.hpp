@@ -7,18 +7,20 @@
 #include <variant>
 #include <vector>
 
-/// What the kernel writes into the rings of perf_event_open, as values. The layout is that of the
-/// events which perf_events opens.
+/// Records that the kernel writes into the rings of perf_event_open, as values. Their layout
+/// follows from the attributes of the events that perf_events opens.
 namespace farcall::tool {
 
-/// A thread ran here. In user mode only.
+/// A sample of a thread in user mode.
 struct sample_record {
-  std::vector<std::uint64_t> addresses; ///< innermost first; those of callers are return addresses
-  std::vector<std::uint64_t> registers; ///< empty unless asked for
-  std::vector<std::byte> stack;         ///< from the stack pointer on; the same
+  /// Addresses of the functions, innermost first. Callers have return addresses.
+  std::vector<std::uint64_t> addresses;
+  std::vector<std::uint64_t> registers; ///< empty if the event does not sample registers
+  /// Copy of the stack, upwards from the stack pointer. It is empty if the event copies no stack.
+  std::vector<std::byte> stack;
 };
 
-/// An executable mapping was made.
+/// Record of a new executable mapping.
 struct map_record {
   std::uint64_t start = 0;
   std::uint64_t bytes = 0;
@@ -30,10 +32,10 @@ struct map_record {
 
 struct name_record {
   std::string name;
-  bool is_exec = false; ///< another program begins
+  bool is_exec = false; ///< true if an exec has changed the name, so that another program begins
 };
 
-/// The process or thread of the record was made.
+/// Record of a new process or thread, with its creator.
 struct fork_record {
   std::int32_t parent_process = 0;
   std::int32_t parent_thread = 0;
@@ -45,12 +47,12 @@ struct lost_record {
   std::uint64_t samples = 0;
 };
 
-/// The kernel stopped an event for a while, since there were too many.
+/// Record that the kernel has stopped an event for a while, because it has sampled too often.
 struct throttle_record {};
 
 struct perf_record {
   std::uint64_t time = 0;  ///< CLOCK_MONOTONIC, in nanoseconds
-  std::uint64_t event = 0; ///< number of the event, of those that were opened
+  std::uint64_t event = 0; ///< id of the event that wrote the record
   std::int32_t process = 0;
   std::int32_t thread = 0;
   std::variant<sample_record, map_record, name_record, fork_record, exit_record, lost_record,
@@ -58,15 +60,16 @@ struct perf_record {
       what;
 };
 
-/// How an event's samples look.
+/// Fields that the samples of an event have, besides the fields that all samples have.
 struct sample_layout {
   bool has_callers = false;
   bool has_stack = false;
-  unsigned registers = 0; ///< number of them, with has_stack
+  unsigned registers = 0; ///< number of registers, if has_stack
 };
 
-/// Reads the record that `bytes` begins with, without more than its own bytes. Returns false for
-/// kinds that are of no interest, and for one that is too short for its kind.
+/// Reads the record at the beginning of `bytes`. Never reads more than the length that the record
+/// states. Returns false for an unneeded kind of record, and for a record that is too short for its
+/// kind.
 [[nodiscard]] bool read_record(std::span<const std::byte> bytes, const sample_layout& layout,
                                perf_record& into);
 

@@ -9,8 +9,10 @@ namespace farcall::tool {
 
 namespace {
 
-/// Programs that start threads all the time are never caught entirely; what is missed is inherited.
-constexpr int most_rounds = 20;
+/// Maximum number of searches for new threads. A program that starts threads all the time would
+/// never be searched completely. This is no harm, because a thread that was missed inherits the
+/// events of its creator.
+constexpr int max_rounds = 20;
 
 } // namespace
 
@@ -35,7 +37,7 @@ void perf_session::add_from_exec(pid_t child) {
 bool perf_session::add_running(pid_t root) {
   std::unordered_set<pid_t> processes;
   bool is_new = true;
-  for (int round = 0; is_new && round < most_rounds; ++round) {
+  for (int round = 0; is_new && round < max_rounds; ++round) {
     is_new = false;
     for (const pid_t process : with_descendants(root)) {
       bool is_sampled = false;
@@ -44,7 +46,8 @@ bool perf_session::add_running(pid_t root) {
         attached_.insert(thread);
         is_sampled = is_new = true;
       }
-      // After the events, so that no mapping is made between.
+      // Read the mappings after the events were opened. Otherwise a file that is mapped in between
+      // would be missed.
       if (is_sampled && processes.insert(process).second) describe(process);
     }
   }
@@ -52,7 +55,9 @@ bool perf_session::add_running(pid_t root) {
   return processes.contains(root);
 }
 
-/// Descendants may be another user's, as those of sudo are.
+/// Opens the events of a thread. If the kernel refuses this, throws perf_refused or, unless
+/// `must_be_allowed`, returns false. A descendant may be refused because it belongs to another
+/// user, for instance under sudo.
 bool perf_session::add_thread(pid_t thread, bool must_be_allowed) {
   try {
     return events_.add(thread, false);
@@ -70,13 +75,14 @@ void perf_session::describe(pid_t process) {
     into_.add_mapping(process, mapping, files_.add(process, mapping));
 }
 
-/// Of threads that have been attached to it is known where they come from. One that was made
-/// meanwhile may have inherited events, too: only its own count.
+/// True if the record must be dropped, because it repeats facts that are known otherwise. A thread
+/// that already ran has its own events, but may also have inherited an event of its creator. Hence
+/// its creation is known, and only the samples of its own events count.
 bool perf_session::is_known(const perf_record& record) {
   if (!attached_.contains(record.thread)) return false;
   if (std::holds_alternative<fork_record>(record.what)) {
     if (record.time < attached_at_) return true;
-    attached_.erase(record.thread); // another, of the same number
+    attached_.erase(record.thread); // this is the creation of a new thread with the same id
     return false;
   }
   return std::holds_alternative<sample_record>(record.what) &&
@@ -102,7 +108,7 @@ void perf_session::hand_on(std::uint64_t until) {
   for (auto at = noted_.begin(); at != end; ++at) {
     if (is_known(at->record)) continue;
     if (auto* const sample = std::get_if<sample_record>(&at->record.what)) {
-      // Here, since the mappings are those of its time.
+      // Unwind the stack now, because the mappings are still as at the sample's time.
       if (const auto* const space = into_.space_of(at->record.process))
         unwinder_.unwind(*space, *sample);
     }
@@ -115,7 +121,8 @@ void perf_session::read() {
   files_.look_for_perf_maps();
   const std::uint64_t now = record_time();
   events_.read([this](perf_record& record) { note(record); });
-  // Of what is older than the reading before, all processors' records are there.
+  // Now all records that are older than the previous read have arrived, from all processors. So
+  // pass these records on, in the order of their times.
   hand_on(std::exchange(read_at_, now));
 }
 

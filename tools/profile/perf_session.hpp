@@ -14,7 +14,7 @@
 
 namespace farcall::tool {
 
-/// Samples processes with perf_event_open, into a recording. One thread.
+/// Samples processes with perf_event_open into a recording. Not thread-safe.
 class perf_session {
  public:
   /// Throws perf_refused or failed_run.
@@ -23,17 +23,17 @@ class perf_session {
   perf_session& operator=(const perf_session&) = delete;
   ~perf_session();
 
-  /// Samples a child of this process from its next exec on, and what it starts. Throws perf_refused
-  /// or failed_run.
+  /// Samples a child of this process and its descendants, beginning at the child's next exec.
+  /// Throws perf_refused or failed_run.
   void add_from_exec(pid_t child);
-  /// Samples all threads of a process and of its descendants, but for those that it may not. False
-  /// when the process has ended. Throws perf_refused or failed_run.
+  /// Samples all threads of a process and of those descendants that this process may sample.
+  /// Returns false if the process has ended. Throws perf_refused or failed_run.
   [[nodiscard]] bool add_running(pid_t root);
 
   [[nodiscard]] const std::vector<int>& readable() const { return events_.readable(); }
-  /// Takes what has been sampled. Between two calls less time passes than a ring has room for.
+  /// Takes the samples that have arrived so far. Must be called so often that no ring overflows.
   void read();
-  /// Stops, and takes what is left.
+  /// Stops sampling and takes the remaining samples.
   void finish();
 
  private:
@@ -47,14 +47,14 @@ class perf_session {
   unwinder unwinder_;
   recording& into_;
   modules& files_;
-  std::vector<noted_record> noted_; ///< not yet in the recording
+  std::vector<noted_record> noted_; ///< records that are not in the recording yet
   std::uint64_t count_ = 0;
-  std::uint64_t read_at_ = 0; ///< when the rings were read before
+  std::uint64_t read_at_ = 0; ///< time at which the rings were last read
   std::uint64_t attached_at_ = 0;
-  std::unordered_set<pid_t> attached_; ///< threads that have events of their own
+  std::unordered_set<pid_t> attached_; ///< threads for which events were opened
 };
 
-/// CLOCK_MONOTONIC in nanoseconds: the times of records.
+/// Returns the time in nanoseconds of CLOCK_MONOTONIC, which is also the clock of the records.
 [[nodiscard]] std::uint64_t record_time();
 
 } // namespace farcall::tool

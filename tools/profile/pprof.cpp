@@ -49,14 +49,15 @@ class pprof_writer {
   }
 
   std::string write() {
-    // Samples of one stack and thread that did the same are one, with a count.
+    // Merge the samples with equal stacks, threads and activities, and count them.
     std::map<std::tuple<std::uint32_t, std::uint32_t, activity>, std::uint64_t> counts;
     for (const profile_sample& sample : seen_.samples)
       ++counts[{sample.thread, sample.stack, sample.does}];
 
     out_.message(field::sample_type, value_type("samples", "count"));
     out_.message(field::sample_type, value_type("cpu", "nanoseconds"));
-    // The first mapping is that of the main program.
+    // Add the main program's mapping first, because the format says that the first mapping is the
+    // main program.
     if (!seen_.threads.empty()) (void)mapping_of(seen_.threads[0].program);
     for (const auto& [key, count] : counts)
       write_sample(std::get<0>(key), std::get<1>(key), std::get<2>(key), count);
@@ -77,7 +78,7 @@ class pprof_writer {
   }
 
  private:
-  /// Texts that every sample has, by number.
+  /// Keys of labels, as indices in the text table. Every sample has labels with these keys.
   struct label_keys {
     std::uint64_t thread = 0;
     std::uint64_t process = 0;
@@ -87,7 +88,7 @@ class pprof_writer {
   };
 
   struct mapped_module {
-    std::uint64_t number = 0; ///< from 1
+    std::uint64_t number = 0; ///< counts from 1
     std::uint64_t limit = 0;
     bool has_lines = false;
   };
@@ -120,7 +121,8 @@ class pprof_writer {
     protobuf_writer label;
     label.number(1, key);
     label.signed_number(3, value);
-    label.number(4, keys_.number); // a unit of its own, lest it be read as bytes or time
+    // Write a unit, so that readers do not display the value as bytes or time.
+    label.number(4, keys_.number);
     sample.message(3, label);
   }
 
@@ -142,7 +144,8 @@ class pprof_writer {
     out_.message(field::sample, sample);
   }
 
-  /// A frame with all that it was inlined into makes one location.
+  /// Adds a location for a stack's innermost frame. The location also has all frames into which
+  /// this frame was inlined.
   void locate(std::uint32_t innermost) {
     std::uint32_t stack = innermost;
     std::vector<std::uint32_t> frames{seen_.stacks[stack].frame};
@@ -185,7 +188,8 @@ class pprof_writer {
       const auto& [name, file, module] = at->first;
       protobuf_writer function;
       function.number(1, at->second);
-      // Without the name that the system has (3), pprof takes this one for demangled, and whole.
+      // Leave out the system's name of the function (field 3). Otherwise pprof would demangle and
+      // shorten the function's name again.
       function.number(2, text(name));
       function.number(4, text(file));
       out_.message(field::function, function);
@@ -209,10 +213,10 @@ class pprof_writer {
       mapping.number(1, module.number);
       mapping.number(3, module.limit);
       mapping.number(5, text(valid_text(name)));
-      mapping.number(7, 1); // has functions
+      mapping.number(7, 1); // has_functions
       mapping.number(8, module.has_lines ? 1 : 0);
       mapping.number(9, module.has_lines ? 1 : 0);
-      mapping.number(10, 1); // has inlined frames
+      mapping.number(10, 1); // has_inline_frames
       out_.message(field::mapping, mapping);
     }
   }
@@ -225,7 +229,8 @@ class pprof_writer {
   std::vector<std::uint64_t> thread_names_;
   std::vector<std::uint64_t> process_names_;
   std::map<std::vector<std::uint32_t>, std::uint64_t> locations_; ///< by frames, innermost first
-  // Of each stack whose innermost frame begins a location: that, and the stack behind it.
+  // For each stack whose innermost frame begins a location, locations_of_ has the number of the
+  // location, and callers_ has the stack that called the location's functions.
   std::vector<std::uint64_t> locations_of_;
   std::vector<std::uint32_t> callers_;
   std::map<std::tuple<std::string, std::string, std::string>, std::uint64_t> functions_;

@@ -6,9 +6,10 @@
 
 namespace farcall::tool {
 
-/// The profile as pprof's profile.proto: values samples/count and cpu/nanoseconds, and the labels
-/// thread, process, node and activity. Files have it with gzip_compressed(), by convention;
-/// `go tool pprof` reads it as it is, too. Throws std::invalid_argument for a damaged profile.
+/// Returns the profile in pprof's format profile.proto. The values are samples/count and
+/// cpu/nanoseconds, and the labels are thread, process, node and activity. By convention, files
+/// hold it compressed (gzip_compressed()), but `go tool pprof` reads it uncompressed too. Throws
+/// std::invalid_argument if the profile is damaged.
 [[nodiscard]] std::string pprof_protobuf(const profile& seen);
 
 } // namespace farcall::tool

@@ -14,17 +14,17 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// What the messages say, formats_test.py checks.
+// formats_test.py checks the messages' contents.
 TEST(pprof, begins_with_the_types_of_its_values) {
-  // samples/count, then cpu/nanoseconds: behind "" and five words for labels.
+  // samples/count, then cpu/nanoseconds; their texts come after "" and five label names.
   EXPECT_THAT(pprof_protobuf({}), StartsWith("\x0a\x04\x08\x06\x10\x07\x0a\x04\x08\x08\x10\x09"));
 }
 
-TEST(pprof, makes_one_location_of_a_function_and_what_was_inlined_into_it) {
+TEST(pprof, merges_inlined_functions_into_one_location) {
   profile seen = example_profile();
   seen.samples.erase(seen.samples.begin(), seen.samples.begin() + 3);
   seen.samples.resize(2);
-  // The stack main > solve > axpy (inlined): location 1 is axpy in solve, location 2 is main.
+  // The stack is main > solve > axpy (inlined): location 1 is axpy in solve, location 2 is main.
   EXPECT_THAT(pprof_protobuf(seen), HasSubstr(std::string("\x0a\x02\x01\x02\x12", 5)));
 }
 

@@ -59,11 +59,12 @@ bool process_sampler::add_traced(pid_t process) {
   try {
     return ptrace_->add_running(process);
   } catch (const ptrace_refused& e) {
-    // One at a time may trace a process.
+    // If another process traces the process already, name the tracer, because a process can have
+    // only one tracer.
     if (const long tracer = value_in_file(fmt::format("/proc/{}/status", process), "TracerPid");
         tracer > 0) {
       throw failed_run(fmt::format("process {} traces it, a debugger or another sampler with "
-                                   "ptrace; try again when that has let go ({})",
+                                   "ptrace; try again when it has detached ({})",
                                    tracer, refusal_));
     }
     throw failed_run(advice_on_rights(refusal_, e.what()));

@@ -16,31 +16,35 @@
 
 namespace farcall::tool {
 
-/// Samples processes that run: with perf_event_open or, where that is refused, with ptrace. Leaves
-/// no trace in them. One thread.
+/// Samples running processes with perf_event_open or, if the kernel refuses this, with ptrace. The
+/// processes are left unchanged. Not thread-safe.
 class process_sampler {
  public:
-  /// Both outlive it.
+  /// `into` and `files` must outlive the sampler.
   process_sampler(const sampler_options& options, recording& into, modules& files);
   process_sampler(const process_sampler&) = delete;
   process_sampler& operator=(const process_sampler&) = delete;
   ~process_sampler();
 
-  /// A process and its descendants. False when it has ended. Throws failed_run when the system does
-  /// not let it be sampled.
+  /// Starts sampling a process and its descendants. Returns false if the process has ended. Throws
+  /// failed_run if the system forbids sampling the process.
   [[nodiscard]] bool add(pid_t process);
-  /// Why it samples with ptrace; empty: it does not.
+  /// Returns the reason why the kernel has refused perf_event_open. Returns an empty text if
+  /// perf_event_open is in use.
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
 
-  /// Become readable when much has been sampled.
+  /// Returns descriptors that become readable when a ring buffer is a quarter full. Returns an
+  /// empty list if there are no ring buffers, because perf_event_open is not in use.
   [[nodiscard]] std::vector<int> readable() const;
-  /// When read() is due.
+  /// Returns the time at which read() must be called next.
   [[nodiscard]] time_point next_read() const;
-  /// Takes what has been sampled. Does not block.
+  /// Takes the samples that have arrived so far. Does not block.
   void read();
-  /// What was added has ended, and its parent waits for us to have noticed.
+  /// True if the process was sampled with ptrace and has ended. With perf_event_open the result is
+  /// always false.
   [[nodiscard]] bool has_ended(pid_t process) const;
-  /// Stops, and takes what is left. Waits for threads that must stop for it, for a second at most.
+  /// Stops sampling and takes the remaining samples. Blocks for at most a second, until traced
+  /// threads have stopped.
   void finish();
 
  private:
@@ -54,13 +58,15 @@ class process_sampler {
   std::unique_ptr<ptrace_session> ptrace_;
 };
 
-/// The rings are read at least so often: files that are mapped and soon deleted are still there.
+/// Longest time between reads of the ring buffers. It is short, so that files that a process maps
+/// and soon deletes still exist when they are opened.
 inline constexpr std::chrono::milliseconds ring_reading_interval{100};
 
-/// Until one of them has what it waits for, or the deadline.
+/// Blocks until one of the descriptors has an event, or the deadline has passed.
 void wait_for(std::vector<pollfd>& descriptors, time_point deadline);
 
-/// What to allow where neither perf_event_open nor ptrace are, for these reasons.
+/// Returns advice on the missing permissions, for a system that refuses both perf_event_open and
+/// ptrace. `perf` and `ptrace` are the reasons of the refusals.
 [[nodiscard]] std::string advice_on_rights(const std::string& perf, const std::string& ptrace);
 
 } // namespace farcall::tool

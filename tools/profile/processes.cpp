@@ -29,11 +29,12 @@ namespace fs = std::filesystem;
 struct process_status {
   pid_t parent = 0;
   char state = 0;
-  std::uint64_t started = 0; ///< in ticks since the system's start
+  std::uint64_t started = 0; ///< in ticks since boot
   int processor = -1;
 };
 
-/// Of a "stat" file: the name, in parentheses, may hold anything.
+/// Reads a "stat" file of /proc. The process's name, which is in parentheses, may hold any
+/// characters.
 process_status read_status(const std::string& file) {
   process_status status;
   const std::string line = first_line_of(file);
@@ -51,7 +52,7 @@ process_status read_status(const std::string& file) {
   return status;
 }
 
-/// The files of a folder of /proc whose names are numbers.
+/// Returns the entries in a folder of /proc whose names are numbers.
 std::vector<pid_t> numbers_in(const std::string& folder) {
   std::vector<pid_t> numbers;
   std::error_code failure;
@@ -66,7 +67,7 @@ std::vector<pid_t> numbers_in(const std::string& folder) {
   return numbers;
 }
 
-/// Texts of a file that end with a zero byte each.
+/// Returns the zero-terminated texts in a file.
 std::vector<std::string> texts_in(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::vector<std::string> texts;
@@ -82,7 +83,8 @@ Number number_in(std::string_view text, int base) {
   return value;
 }
 
-/// "start-end rwxp offset major:minor inode   path"; false for one that is not executable.
+/// Parses a line "start-end rwxp offset major:minor inode   path". Returns false if the mapping is
+/// not executable.
 bool read_mapping(const std::string& line, map_record& into) {
   std::istringstream fields(line);
   std::string range;
@@ -128,7 +130,8 @@ std::vector<pid_t> with_descendants(pid_t root) {
 }
 
 bool is_process(pid_t process) {
-  // Threads are there, too, though no list shows them.
+  // The folder /proc/ID also exists if ID is a thread of a process. So ID names a process only if
+  // its thread group has the same id.
   return value_in_file(fmt::format("/proc/{}/status", process), "Tgid") == process;
 }
 
@@ -157,7 +160,8 @@ process_part part_of(pid_t process) {
 }
 
 std::vector<pid_t> launched_with(pid_t process) {
-  // Names of a launch: of PMIx, and of Slurm. Hydra's has none, but one parent on each machine.
+  // Variables by which PMIx and Slurm identify a launch, so that processes with equal values belong
+  // together. Hydra sets no such variable, but its processes have the same parent on each machine.
   constexpr std::string_view names[] = {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID",
                                         "SLURM_STEP_ID"};
   const auto launch_of = [&names](pid_t of) {

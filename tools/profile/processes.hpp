@@ -11,38 +11,42 @@
 
 #include <sys/types.h>
 
-/// What /proc says of processes. One that has ended, or that this user may not look at, gives
-/// nothing; none of these throws for it.
+/// Facts about processes from /proc. If a process has ended or this user may not read it, the
+/// functions return an empty result, and do not throw.
 namespace farcall::tool {
 
-/// What the environment of a process says about its part in a job.
+/// Role of a process in a job, as its environment describes it.
 struct process_part {
-  bool is_target = false; ///< a host has started it
-  bool is_server = false; ///< starts targets for hosts elsewhere, and has no numbers for them
-  node_id rank = no_node; ///< that a launcher has given it
+  bool is_target = false; ///< started by a host
+  /// True for a server (`farcall serve`), which starts targets for hosts on other machines, and
+  /// does not know the node ids of these targets.
+  bool is_server = false;
+  node_id rank = no_node; ///< assigned by a launcher
 };
 
-/// A process, and all that it and its descendants have started; those of one parent in the order of
-/// their starts. Without the calling process, which may be one of them.
+/// Returns a process and all its descendants, except the calling process, which may be one of them.
+/// The children of each parent are in the order of their starts.
 [[nodiscard]] std::vector<pid_t> with_descendants(pid_t root);
 [[nodiscard]] bool is_process(pid_t process);
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t process);
 [[nodiscard]] pid_t parent_of(pid_t process);
 [[nodiscard]] process_part part_of(pid_t process);
-/// The other processes of this machine that the same launch by mpirun, srun or mpiexec has started.
+/// Returns the other processes of this machine that the same mpirun, srun or mpiexec has launched.
 [[nodiscard]] std::vector<pid_t> launched_with(pid_t process);
-/// Its executable mappings.
+/// Returns the executable mappings.
 [[nodiscard]] std::vector<map_record> mappings_of(pid_t process);
 [[nodiscard]] std::string program_of(pid_t process);
 [[nodiscard]] std::string name_of(pid_t process, pid_t thread);
-/// The words that it was started with, and blanks between them.
+/// Returns the command line of a process, with spaces between the words.
 [[nodiscard]] std::string command_of(pid_t process);
-/// A variable of the environment that it was started with, as it was then; nothing where it has
-/// none.
+/// Returns a variable of the environment with which the process was started, if it was set. Changes
+/// after the start are not visible.
 [[nodiscard]] std::optional<std::string> variable_of(pid_t process, std::string_view name);
 struct thread_state {
-  char letter = 0;    ///< R runs or is about to, S sleeps, Z has ended; 0 when it is gone
-  int processor = -1; ///< that it runs on, or ran on last
+  /// R for a running or runnable process, S for a sleeping one, and Z for one that has ended; 0 if
+  /// there is no such process.
+  char letter = 0;
+  int processor = -1; ///< processor on which the process runs, or ran last
 };
 [[nodiscard]] thread_state state_of(pid_t process, pid_t thread);
 

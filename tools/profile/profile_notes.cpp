@@ -13,13 +13,15 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t fewest_samples = 20;
-/// Functions of a stack that the kernel follows, and ptrace_session (kernel.perf_event_max_stack).
-constexpr std::size_t most_by_frame_pointers = 127;
-/// Functions of a stack that unwinder finds.
-constexpr std::size_t most_by_copies = 256;
+constexpr std::size_t min_samples = 20;
+/// Maximum number of functions of a stack that was found by frame pointers. Both the kernel
+/// (kernel.perf_event_max_stack) and ptrace_session stop at this number.
+constexpr std::size_t max_by_frame_pointers = 127;
+/// Maximum number of functions of a stack that the unwinder has found in a copy of the stack.
+constexpr std::size_t max_by_copies = 256;
 
-/// The frame that holds those which were inlined into it.
+/// Returns the stack without the innermost frames that were inlined. The result begins with the
+/// function into whose code they were inlined.
 std::uint32_t outermost_of_call(const profile& seen, std::uint32_t stack) {
   while (seen.frames[seen.stacks[stack].frame].is_inlined &&
          seen.stacks[stack].caller != profile_stack::none) {
@@ -28,7 +30,8 @@ std::uint32_t outermost_of_call(const profile& seen, std::uint32_t stack) {
   return stack;
 }
 
-/// Counts samples whose stacks have so many functions. Inlined functions do not count.
+/// Counts the samples whose stacks have at least `least` functions. Inlined functions are not
+/// counted.
 std::size_t samples_of_depth(const profile& seen, std::size_t least) {
   std::vector<std::size_t> depths;
   depths.reserve(seen.stacks.size());
@@ -56,14 +59,14 @@ std::vector<std::string> notes_on(const profile& seen, bool by_frame_pointers) {
     if (seen.stacks[call].caller == profile_stack::none) ++without_caller;
   }
   std::vector<std::string> notes;
-  const std::size_t most_callers = by_frame_pointers ? most_by_frame_pointers : most_by_copies;
-  if (const std::size_t cut = samples_of_depth(seen, most_callers); cut > 0) {
+  const std::size_t max_callers = by_frame_pointers ? max_by_frame_pointers : max_by_copies;
+  if (const std::size_t cut = samples_of_depth(seen, max_callers); cut > 0) {
     notes.push_back(
         fmt::format("{} of {} samples have {} functions, the most that are recorded, and "
                     "lack the callers of these, as main",
-                    cut, seen.samples.size(), most_callers));
+                    cut, seen.samples.size(), max_callers));
   }
-  if (computing < fewest_samples) return notes;
+  if (computing < min_samples) return notes;
   const auto most = std::ranges::max_element(nameless, {}, [](const auto& n) { return n.second; });
   if (most != nameless.end() && 2 * most->second >= computing) {
     notes.push_back(

@@ -10,7 +10,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Three frames: main, f, and g, which is inlined into f; and one without a name.
+/// Returns a profile with three frames, main, f, and g, which is inlined into f, and one frame
+/// without a name.
 profile profile_of(std::size_t in_main_and_f, std::size_t in_f_alone, std::size_t nameless) {
   profile seen;
   const auto frame = [](const char* function, bool is_inlined = false) {
@@ -23,7 +24,7 @@ profile profile_of(std::size_t in_main_and_f, std::size_t in_f_alone, std::size_
   };
   seen.frames = {frame("main"), frame("f"), frame("g", true), frame("0x1234")};
   constexpr auto none = profile_stack::none;
-  // main > f > g, f > g, and nothing but the address.
+  // main > f > g, f > g, and an address alone.
   seen.stacks = {{0, none}, {1, 0}, {2, 1}, {1, none}, {2, 3}, {3, none}, {3, 0}};
   seen.threads.resize(1);
   const auto add = [&](std::uint32_t stack, std::size_t times) {
@@ -35,31 +36,31 @@ profile profile_of(std::size_t in_main_and_f, std::size_t in_f_alone, std::size_
   return seen;
 }
 
-TEST(profile_notes, say_nothing_of_what_is_all_there) {
+TEST(profile_notes, are_empty_for_complete_profiles) {
   EXPECT_THAT(notes_on(profile_of(100, 99, 0), true), IsEmpty());
 }
 
-TEST(profile_notes, tell_what_to_do_for_callers) {
-  // What is inlined into f is no call of f.
+TEST(profile_notes, advise_on_missing_callers) {
+  // g is inlined into f, so f counts as a function without callees.
   EXPECT_THAT(notes_on(profile_of(50, 50, 0), true),
               ElementsAre(HasSubstr("-fno-omit-frame-pointer, or take --call-graph dwarf")));
   EXPECT_THAT(notes_on(profile_of(50, 50, 0), false), IsEmpty());
 }
 
-TEST(profile_notes, tell_why_there_are_no_names) {
+TEST(profile_notes, explain_missing_names) {
   EXPECT_THAT(notes_on(profile_of(50, 0, 50), true),
               ElementsAre("functions of app have no names: it was stripped, linked with -s, or "
                           "deleted or replaced while it ran"));
   EXPECT_THAT(notes_on(profile_of(51, 0, 50), true), IsEmpty());
 }
 
-TEST(profile_notes, tell_that_stacks_are_truncated) {
+TEST(profile_notes, report_truncated_stacks) {
   const auto recursion_of = [](std::uint32_t depth) {
     profile seen = profile_of(0, 0, 0);
     seen.stacks = {{0, profile_stack::none}};
     for (std::uint32_t i = 1; i < depth; ++i)
       seen.stacks.push_back({1, i - 1});
-    // An inlined function is no caller more.
+    // An inlined function does not count as another caller.
     seen.stacks.push_back({2, depth - 1});
     seen.samples.resize(3, profile_sample{.stack = depth});
     return seen;
@@ -72,7 +73,7 @@ TEST(profile_notes, tell_that_stacks_are_truncated) {
   EXPECT_THAT(notes_on(recursion_of(256), false), ElementsAre(HasSubstr("256 functions")));
 }
 
-TEST(profile_notes, are_not_of_few_samples_nor_of_what_waits) {
+TEST(profile_notes, ignore_few_samples_and_waiting_threads) {
   EXPECT_THAT(notes_on(profile_of(0, 19, 0), true), IsEmpty());
   profile seen = profile_of(0, 100, 0);
   for (profile_sample& s : seen.samples)

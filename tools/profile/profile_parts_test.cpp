@@ -41,7 +41,7 @@ std::uint32_t module_at(const address_space& space, std::uint64_t address) {
   return mapping == nullptr ? modules::none : mapping->module;
 }
 
-TEST(address_space, holds_what_was_mapped_last) {
+TEST(address_space, holds_the_latest_mappings) {
   address_space space;
   space.add({.start = 0x1000, .end = 0x5000, .file_offset = 0, .module = 1});
   space.add({.start = 0x2000, .end = 0x3000, .file_offset = 0x700, .module = 2});
@@ -59,7 +59,7 @@ TEST(address_space, holds_what_was_mapped_last) {
   EXPECT_EQ(space.all().size(), 2U);
 }
 
-TEST(address_space, ignores_what_ends_before_it_begins) {
+TEST(address_space, ignores_mappings_that_end_before_they_begin) {
   address_space space;
   space.add({.start = 5, .end = 5, .file_offset = 0, .module = 1});
   space.add({.start = 9, .end = 5, .file_offset = 0, .module = 1});
@@ -105,7 +105,7 @@ TEST(perf_records, samples_have_their_callers) {
   EXPECT_THAT(std::get<sample_record>(record.what).addresses, ElementsAre(0x400U, 0x500U));
 }
 
-TEST(perf_records, are_refused_where_they_are_not_whole) {
+TEST(perf_records, are_refused_if_truncated) {
   perf_record record;
   EXPECT_FALSE(read_record(sample_of(4), {.has_callers = true}, record));
   EXPECT_FALSE(read_record(sample_of(~std::uint64_t{0}), {.has_callers = true}, record));
@@ -113,7 +113,7 @@ TEST(perf_records, are_refused_where_they_are_not_whole) {
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(bytes));
     EXPECT_FALSE(read_record(part, {.has_callers = true}, record)) << bytes;
-    // Also with a length that is as false as the rest.
+    // Also with a header whose size is the truncated one.
     if (bytes < sizeof(perf_event_header)) continue;
     const perf_event_header header{PERF_RECORD_SAMPLE, 0, static_cast<std::uint16_t>(bytes)};
     std::memcpy(part.data(), &header, sizeof header);
@@ -181,7 +181,7 @@ std::vector<std::string> modules_of(const profile& p) {
   return all;
 }
 
-TEST(recordings, resolve_samples_with_what_was_mapped_then) {
+TEST(recordings, resolve_samples_with_mappings_of_their_time) {
   modules files;
   map_record first{.path = "/no/first.so"};
   map_record second{.path = "/no/second.so"};
@@ -200,7 +200,7 @@ TEST(recordings, resolve_samples_with_what_was_mapped_then) {
   const profile p = finished(recorded, files);
   EXPECT_THAT(modules_of(p), ElementsAre("", "/no/first.so", "/no/second.so", "/no/first.so", ""));
   EXPECT_EQ(p.frames[p.stacks[p.samples[0].stack].frame].function, "0x1010");
-  // Before and after its exec a process is two.
+  // One process before its exec, another after it.
   EXPECT_EQ(p.threads.size(), 3U);
 }
 
@@ -213,10 +213,10 @@ TEST(recordings, number_targets_in_the_order_of_their_starts) {
     recorded.take(forked(3, 1, child));
     recorded.take(executed(4, child, child != 5));
   }
-  // A wrapper hands its environment on.
+  // A wrapper passes its environment on.
   recorded.take(forked(5, 6, 8));
   recorded.take(executed(6, 8, true));
-  // What a target starts itself is no node.
+  // Processes that a target starts itself are no nodes.
   recorded.take(forked(7, 7, 9));
   for (const pid_t process : {1, 7, 5, 6, 8, 9})
     recorded.take(sampled_at(8, process, {1}));
@@ -231,7 +231,7 @@ TEST(recordings, number_targets_in_the_order_of_their_starts) {
   EXPECT_THAT(nodes[9], ElementsAre(no_node));
 }
 
-TEST(recordings, number_targets_of_a_launched_host_behind_launched_nodes) {
+TEST(recordings, number_targets_of_launched_hosts_after_launched_nodes) {
   recording recorded;
   for (const node_id rank : {0U, 1U, 2U}) {
     const pid_t process = 10 + static_cast<pid_t>(rank);
@@ -240,7 +240,7 @@ TEST(recordings, number_targets_of_a_launched_host_behind_launched_nodes) {
   }
   recorded.take(forked(2, 10, 20));
   noted_record begins = executed(3, 20, true);
-  begins.part->rank = 0; // in the environment of its host
+  begins.part->rank = 0; // inherited from its host's environment
   recorded.take(begins);
   recorded.take(sampled_at(4, 20, {1}));
   std::vector<node_id> nodes;
@@ -249,7 +249,7 @@ TEST(recordings, number_targets_of_a_launched_host_behind_launched_nodes) {
   EXPECT_THAT(nodes, ElementsAre(0U, 1U, 2U, 3U));
 }
 
-TEST(recordings, leave_out_callers_that_are_no_code) {
+TEST(recordings, omit_callers_outside_code) {
   recording recorded;
   recorded.take(mapped(1, 9, 0x1000, "", modules::none));
   recorded.take(sampled_at(2, 9, {0x99999, 0x7777, 0x1011}));
@@ -270,27 +270,36 @@ TEST(recordings, may_be_empty) {
 
 // ---- what threads do ----------------------------------------------------------------------------
 
-TEST(activity, is_told_by_functions_of_farcall_alone) {
-  EXPECT_EQ(part_of_function("farcall::am::engine::wait(farcall::am::completion&, long)"),
+TEST(activity, depends_on_functions_of_farcall_only) {
+  EXPECT_EQ(part_of_function("farcall::am::waiter::wait(farcall::am::completion&, long)"),
             function_part::waits);
-  EXPECT_EQ(part_of_function("void farcall::am::engine::wait_on_own_stack<farcall::am::engine::"
-                             "reply_wait>(farcall::am::engine::reply_wait&)"),
+  EXPECT_EQ(part_of_function("void farcall::am::run_wait_loop<farcall::am::(anonymous "
+                             "namespace)::waiting_scope<farcall::am::reply_wait> >("
+                             "farcall::am::(anonymous namespace)::waiting_scope<"
+                             "farcall::am::reply_wait>&, farcall::am::spin_wait&)"),
             function_part::waits);
-  EXPECT_EQ(part_of_function("farcall::am::engine::run_worker(farcall::am::worker&, bool)"),
+  EXPECT_EQ(part_of_function("farcall::am::worker_pool::run(farcall::am::worker&, bool)"),
+            function_part::idle);
+  EXPECT_EQ(part_of_function("void farcall::am::run_wait_loop<farcall::am::(anonymous "
+                             "namespace)::worker_scope>(farcall::am::(anonymous "
+                             "namespace)::worker_scope&, farcall::am::spin_wait&)"),
+            function_part::idle);
+  EXPECT_EQ(part_of_function("farcall::am::(anonymous namespace)::worker_scope::poll("
+                             "farcall::am::spin_wait&)"),
             function_part::idle);
   EXPECT_EQ(part_of_function("farcall::future<double>::get(farcall::am::reply_count)"),
             function_part::waits);
   EXPECT_EQ(part_of_function("farcall::future<double>::future()"), function_part::library);
-  EXPECT_EQ(part_of_function("user::wait(farcall::am::engine::wait)"), function_part::any);
-  EXPECT_EQ(part_of_function("user::vector<farcall::am::engine::wait> f<int>()"),
+  EXPECT_EQ(part_of_function("user::wait(farcall::am::waiter::wait)"), function_part::any);
+  EXPECT_EQ(part_of_function("user::vector<farcall::am::waiter::wait> f<int>()"),
             function_part::any);
-  EXPECT_EQ(part_of_function("(anonymous namespace)::farcall::am::engine::wait()"),
+  EXPECT_EQ(part_of_function("(anonymous namespace)::farcall::am::waiter::wait()"),
             function_part::any);
   EXPECT_EQ(part_of_function("0x1234"), function_part::any);
   EXPECT_EQ(part_of_function(""), function_part::any);
 }
 
-/// A stack of functions, outermost first, that are not inlined.
+/// Returns the activity for a stack of functions, outermost first, none of them inlined.
 activity activity_of(const std::vector<std::string>& functions) {
   profile p;
   for (std::uint32_t i = 0; i < functions.size(); ++i) {
@@ -304,10 +313,10 @@ activity activity_of(const std::vector<std::string>& functions) {
   return p.samples[0].does;
 }
 
-TEST(activity, is_that_of_the_innermost_function_that_tells) {
-  const std::string worker = "farcall::am::engine::run_worker(farcall::am::worker&, bool)";
+TEST(activity, is_decided_by_the_innermost_known_function) {
+  const std::string worker = "farcall::am::worker_pool::run(farcall::am::worker&, bool)";
   const std::string call = "farcall::detail::remote_call<int>::run(farcall::am::request_context&)";
-  const std::string wait = "farcall::am::engine::wait(farcall::am::completion&, long)";
+  const std::string wait = "farcall::am::waiter::wait(farcall::am::completion&, long)";
   const std::string spin = "farcall::am::spin_wait::look()";
   EXPECT_EQ(activity_of({worker}), activity::idle);
   EXPECT_EQ(activity_of({worker, spin}), activity::idle);
@@ -315,10 +324,10 @@ TEST(activity, is_that_of_the_innermost_function_that_tells) {
   EXPECT_EQ(activity_of({worker, call, "memcpy"}), activity::computes);
   EXPECT_EQ(activity_of({worker, call, "user::handler()", wait, spin}), activity::waits);
   EXPECT_EQ(activity_of({worker, call, "user::handler()", wait, "memcpy"}), activity::waits);
-  // The direct caller is missed.
+  // The direct caller is missing.
   EXPECT_EQ(activity_of({worker, "user::handler()"}), activity::computes);
   EXPECT_EQ(activity_of({"main", wait, "user::continuation()"}), activity::computes);
-  // One function alone, as without frame pointers.
+  // Stacks of a single function, as without frame pointers.
   EXPECT_EQ(activity_of({spin}), activity::waits);
   EXPECT_EQ(activity_of({"user::handler()"}), activity::computes);
   EXPECT_EQ(activity_of({"memcpy"}), activity::computes);
@@ -327,7 +336,7 @@ TEST(activity, is_that_of_the_innermost_function_that_tells) {
 TEST(activity, is_not_changed_by_inlined_functions_without_namespaces) {
   profile p;
   p.frames.resize(2);
-  p.frames[0].function = "farcall::am::engine::run_worker(farcall::am::worker&, bool)";
+  p.frames[0].function = "farcall::am::worker_pool::run(farcall::am::worker&, bool)";
   p.frames[1].function = "operator()";
   p.frames[1].module = "/home/user/app";
   p.frames[1].is_inlined = true;
@@ -338,12 +347,12 @@ TEST(activity, is_not_changed_by_inlined_functions_without_namespaces) {
   EXPECT_EQ(p.samples[0].does, activity::idle);
 }
 
-TEST(activity, of_one_function_that_looks_for_messages_is_told_by_the_thread) {
+TEST(activity, is_taken_from_the_thread_if_a_function_polls) {
   profile p;
   p.frames.resize(3);
   p.frames[0].function = "sched_yield";
-  p.frames[1].function = "farcall::am::engine::run_worker(farcall::am::worker&, bool)";
-  p.frames[2].function = "farcall::am::engine::wait(farcall::am::completion&, long)";
+  p.frames[1].function = "farcall::am::worker_pool::run(farcall::am::worker&, bool)";
+  p.frames[2].function = "farcall::am::waiter::wait(farcall::am::completion&, long)";
   p.stacks = {{.frame = 0}, {.frame = 1}, {.frame = 2}};
   p.threads.resize(2);
   p.samples = {{.thread = 0, .stack = 0},
@@ -357,7 +366,7 @@ TEST(activity, of_one_function_that_looks_for_messages_is_told_by_the_thread) {
 
 // ---- files --------------------------------------------------------------------------------------
 
-/// A file of these bytes that has no name any more.
+/// Returns a file with these bytes, already deleted.
 unique_fd file_of(const std::string& bytes) {
   std::string path = std::filesystem::temp_directory_path() / "profile-XXXXXX";
   unique_fd file(mkostemp(path.data(), O_CLOEXEC));
@@ -377,7 +386,7 @@ std::vector<symbol> symbols_of(const std::string& bytes, std::vector<std::uint64
   return symbolize(module, offsets);
 }
 
-TEST(symbols, of_a_file_that_is_cut_off_have_addresses) {
+TEST(symbols, are_addresses_in_a_truncated_file) {
   const std::string whole = bytes_of(PROFILED_LIBRARY);
   ASSERT_GT(whole.size(), 4096U);
   std::vector<std::uint64_t> offsets;
@@ -393,18 +402,18 @@ TEST(symbols, of_a_file_that_is_cut_off_have_addresses) {
   }
 }
 
-TEST(symbols, of_a_damaged_file_have_names_nevertheless) {
+TEST(symbols, are_names_even_in_a_damaged_file) {
   const std::string whole = bytes_of(PROFILED_LIBRARY);
   std::vector<std::uint64_t> offsets;
   for (std::uint64_t offset = 0; offset < whole.size(); offset += 256)
     offsets.push_back(offset);
-  // Each time other bytes, by a simple generator; a failure is found again.
+  // Random bytes from a generator with a fixed seed, so that a failure can be repeated.
   std::uint64_t state = 1;
   for (int round = 0; round < 60; ++round) {
     std::string damaged = whole;
     for (int i = 0; i < 40; ++i) {
       state = state * 6364136223846793005U + 1442695040888963407U;
-      // Mostly where headers are.
+      // Half of the damage goes to the headers at the beginning.
       const std::size_t range = i % 2 == 0 ? 1024 : damaged.size();
       damaged[(state >> 33) % range] = static_cast<char>(state >> 25);
     }
@@ -413,7 +422,7 @@ TEST(symbols, of_a_damaged_file_have_names_nevertheless) {
   }
 }
 
-TEST(symbols, of_what_the_kernel_maps_into_programs_have_names) {
+TEST(symbols, are_names_in_the_kernels_library) {
   const std::uint64_t start = ::getauxval(AT_SYSINFO_EHDR);
   if (start == 0) GTEST_SKIP() << "the kernel maps no library into programs here";
   modules files;
@@ -431,12 +440,12 @@ TEST(symbols, of_what_the_kernel_maps_into_programs_have_names) {
   EXPECT_TRUE(std::ranges::any_of(names, [](const std::string& name) {
     return name.find("clock_gettime") != std::string::npos;
   }));
-  // A program of 32 bits has another.
+  // 32-bit programs have another vDSO.
   mapping.start = 0xf7fc0000;
   EXPECT_EQ(files.add(::getpid(), mapping), modules::none);
 }
 
-TEST(symbols, of_what_is_no_program_are_addresses) {
+TEST(symbols, are_addresses_in_files_that_are_no_program) {
   for (const std::string& bytes :
        {std::string(), std::string("#!/bin/sh\n"), std::string(5000, '\177')}) {
     const auto symbols = symbols_of(bytes, {0x10, 0x2000});
@@ -445,7 +454,7 @@ TEST(symbols, of_what_is_no_program_are_addresses) {
   }
 }
 
-TEST(formats, have_threads_where_asked) {
+TEST(formats, separate_threads_if_asked) {
   std::string folder = std::filesystem::temp_directory_path() / "profiles-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   using roots = call_tree_options::roots;
@@ -460,7 +469,7 @@ TEST(formats, have_threads_where_asked) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(formats, are_told_by_the_ending) {
+TEST(formats, are_chosen_by_the_file_ending) {
   std::string made = std::filesystem::temp_directory_path() / "profiles-XXXXXX";
   ASSERT_NE(::mkdtemp(made.data()), nullptr);
   const std::filesystem::path folder = made;
@@ -476,7 +485,7 @@ TEST(formats, are_told_by_the_ending) {
     EXPECT_THROW(check_profile_file(std::string("/no/such/folder/") + ending), usage_problem);
     EXPECT_THROW(write_profile(std::string("/no/such/folder/") + ending, {}), failed_run) << ending;
   }
-  // Trying leaves nothing behind, or what was there as it was.
+  // The check leaves no file behind, and existing files unchanged.
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   std::ofstream(folder / "kept.svg") << "older";
   check_profile_file(folder / "kept.svg");

@@ -2,7 +2,7 @@
 
 namespace {
 
-/// Has a name in full symbols alone.
+/// A function that is not exported, so only the full symbol table has its name.
 [[gnu::noinline]] unsigned long static_work(unsigned long value) {
   asm volatile("" : "+r"(value));
   return value * 6364136223846793005U + 1;
@@ -10,13 +10,13 @@ namespace {
 
 } // namespace
 
-/// A library that the profiled program loads and closes again.
+/// Function of a library that the profiled program loads and closes again.
 extern "C" unsigned long library_work(unsigned long turns) {
   unsigned long value = static_work(turns);
   for (unsigned long i = 0; i < turns; ++i) {
     value = value * 6364136223846793005U + 1;
     asm volatile("" : "+r"(value));
   }
-  if (turns == 0) std::terminate(); // a call by the linker's table
+  if (turns == 0) std::terminate(); // a call through the PLT
   return value;
 }

@@ -19,13 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// What the tests of the profiler sample: its first argument says what it does.
+/// Program that the profiler's tests sample. Its first argument selects the work.
 namespace {
 
 using number = unsigned long;
 
-/// So many turns of a multiplication that waits for the one before take the same time wherever they
-/// are: the shares of functions are those of their turns.
+/// Multiplies `turns` times. Each multiplication needs the result of the previous one, so that a
+/// turn takes equal time in all functions. Hence a function's share of the time is its share of the
+/// turns.
 [[gnu::always_inline]] inline number turn(number turns) {
   number value = turns;
   for (number i = 0; i < turns; ++i) {
@@ -35,8 +36,9 @@ using number = unsigned long;
   return value;
 }
 
-/// A unit of work: some ten microseconds. A round of shares() is long beside the time in which its
-/// library comes and goes, which a busy machine makes several times as long.
+/// Number of turns in a unit of work, which takes some ten microseconds. The unit is so long that a
+/// round of shares() takes much longer than loading and closing the library, even on a busy
+/// machine.
 constexpr number unit = 12'000;
 volatile number result;
 
@@ -72,7 +74,8 @@ void work_for(double seconds, clockid_t clock, Work work) {
     work();
 }
 
-/// 100 units each round, of which 6 are in a library that is there only meanwhile; and a thread.
+/// Works in rounds of 100 units, six of which are done by a library that is loaded in each round
+/// and closed again. Also works in a second thread, for a tenth of the time.
 int shares(double seconds, const char* library) {
   std::thread other([&] { work_for(seconds / 10, CLOCK_THREAD_CPUTIME_ID, in_thread); });
   work_for(seconds, CLOCK_THREAD_CPUTIME_ID, [&] {
@@ -99,7 +102,8 @@ int shares(double seconds, const char* library) {
   return *static_cast<const int*>(left) - *static_cast<const int*>(right);
 }
 
-/// The C library calls back, without frame pointers of its own.
+/// Sorts with the C library's qsort(), which calls compare() of this program, and which has no
+/// frame pointers.
 [[gnu::noinline]] int sorts() {
   work_for(0.2, CLOCK_PROCESS_CPUTIME_ID, [] {
     int values[] = {5, 2, 8, 1, 9, 3, 7, 4, 6};
@@ -125,7 +129,8 @@ int forks(char** arguments) {
   return WEXITSTATUS(status);
 }
 
-/// Refuses system calls from here on, in the program too that it becomes.
+/// Forbids perf_event_open, and also ptrace unless `what` is "perf", for this process. Then
+/// executes a program, to which the prohibition also applies.
 int without(const char* what, char** command) {
   sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 2, 0),
@@ -141,13 +146,14 @@ int without(const char* what, char** command) {
   return 1;
 }
 
-/// Longer than threads that wait go without giving their processors away.
+/// Function that is offloaded. It runs for a longer time than waiting threads spin before they
+/// yield their processors.
 int twice(int value) {
   result = turn(100 * unit);
   return 2 * value;
 }
 
-/// Offloads as long as its standard input is open; fails when a result is wrong.
+/// Makes offloads until standard input is closed. Fails if a result is wrong.
 int job(int argc, char** argv) {
   farcall::job job{argc, argv, farcall::job_options{.targets = "shm:2"}};
   bool is_open = true;

@@ -7,9 +7,9 @@ namespace {
 
 TEST(protobuf_writer, writes_the_encodings_of_the_specification) {
   protobuf_writer writer;
-  writer.number(1, 150); // the example of the documentation: 08 96 01
+  writer.number(1, 150); // example of the documentation: 08 96 01
   writer.bytes(2, "testing");
-  writer.numbers(6, {3, 270, 86942}); // the other one: 32 06 03 8e 02 9e a7 05
+  writer.numbers(6, {3, 270, 86942}); // another one: 32 06 03 8e 02 9e a7 05
   writer.number(3, 0);
   writer.numbers(4, {});
   EXPECT_EQ(writer.bytes(), "\x08\x96\x01\x12\x07testing\x32\x06\x03\x8e\x02\x9e\xa7\x05");

@@ -26,10 +26,11 @@ namespace farcall::tool {
 
 namespace {
 
-constexpr std::size_t most_frames = 127;
-/// What has been mapped since is seen after this time.
+constexpr std::size_t max_frames = 127;
+/// A process may map new files at any time, so its mappings are read again if the last reading is
+/// older than this.
 constexpr std::chrono::milliseconds mapping_interval{100};
-constexpr std::chrono::seconds longest_end{1};
+constexpr std::chrono::seconds max_end{1};
 constexpr int trace_options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
                               PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
 
@@ -44,7 +45,7 @@ bool read_registers(pid_t thread, code_registers& into) {
   user_regs_struct all{};
   iovec place{&all, sizeof all};
   if (ptrace(PTRACE_GETREGSET, thread, NT_PRSTATUS, &place) != 0) return false;
-  // A program for 32 bits has other registers, which are fewer.
+  // The kernel returns fewer registers for a 32-bit program, which is not supported.
   if (place.iov_len != sizeof all) return false;
   into = {all.rip, all.rsp, all.rbp};
   return true;
@@ -61,7 +62,8 @@ bool read_registers(pid_t thread, code_registers& into) {
 #endif
 }
 
-/// Where a frame pointer points: the caller's frame pointer, and the return address.
+/// A frame record on the stack, to which the frame pointer points. It has the frame pointer of the
+/// caller, and the address to which the function returns.
 struct saved_frame {
   std::uint64_t caller = 0;
   std::uint64_t address = 0;
@@ -71,7 +73,7 @@ std::vector<std::uint64_t> addresses_of(pid_t process, const code_registers& fro
   std::vector<std::uint64_t> addresses{from.instruction};
   std::uint64_t frame = from.frame;
   std::uint64_t last = from.stack;
-  while (addresses.size() < most_frames && frame >= last && frame % sizeof frame == 0) {
+  while (addresses.size() < max_frames && frame >= last && frame % sizeof frame == 0) {
     saved_frame saved;
     iovec here{&saved, sizeof saved};
     iovec there{reinterpret_cast<void*>(frame), sizeof saved};
@@ -83,14 +85,15 @@ std::vector<std::uint64_t> addresses_of(pid_t process, const code_registers& fro
   return addresses;
 }
 
-/// How a thread has run. Exact for a thread that has stopped: of one that runs, the kernel counts
-/// the time at its ticks and at some system calls.
+/// CPU time of a thread, and the number of times that it was scheduled. The values of a stopped
+/// thread are exact. The kernel updates the CPU time of a running thread only at its timer ticks
+/// and at some system calls.
 struct run_counts {
   std::uint64_t nanoseconds = 0;
-  std::uint64_t times = 0; ///< that it got a processor
+  std::uint64_t times = 0; ///< number of times that the thread was scheduled
 };
 
-/// Empty if the kernel does not count.
+/// Returns the run counts of a thread. Returns nothing if this kernel does not count them.
 std::optional<run_counts> runs_of(pid_t process, pid_t thread) {
   std::istringstream line(
       first_line_of(fmt::format("/proc/{}/task/{}/schedstat", process, thread)));
@@ -135,14 +138,15 @@ bool ptrace_session::add_running(pid_t root) {
     is_new = false;
     for (const pid_t process : with_descendants(root)) {
       for (const pid_t thread : threads_of(process)) {
-        // One that has ended is listed until somebody has reaped it.
+        // Skip known threads, threads that may not be traced, and ended threads. The kernel lists
+        // an ended thread until its parent has reaped it.
         if (threads_.contains(thread) || refused.contains(thread) ||
             state_of(process, thread).letter == 'Z')
           continue;
         try {
           if (!seize(process, thread)) continue;
         } catch (const ptrace_refused&) {
-          // Descendants may be another user's.
+          // Leave out a descendant that may not be traced, because it may belong to another user.
           if (process == root) throw;
           refused.insert(thread);
           continue;
@@ -167,7 +171,7 @@ void ptrace_session::read_mappings(pid_t process) {
 }
 
 void ptrace_session::handle_exec(pid_t process) {
-  // Its other threads are gone.
+  // Forget the other threads of the process, because exec has ended them.
   std::erase_if(threads_, [&](const auto& entry) {
     return entry.second.process == process && entry.first != process;
   });
@@ -210,8 +214,9 @@ void ptrace_session::handle_event(pid_t thread, int event) {
   case PTRACE_EVENT_CLONE: {
     if (ptrace(PTRACE_GETEVENTMSG, thread, nullptr, &made) != 0) return;
     const auto child = static_cast<pid_t>(made);
-    // It may have gone on before, and have ended.
-    if (ended_untold_.erase(child) == 0) add_made(child, threads_[thread].process, thread);
+    // Don't add a child that has already ended. Such a child was traced, and ended, before this
+    // event reported its creation.
+    if (ended_unreported_.erase(child) == 0) add_made(child, threads_[thread].process, thread);
     break;
   }
   case PTRACE_EVENT_EXEC:
@@ -224,7 +229,8 @@ void ptrace_session::handle_event(pid_t thread, int event) {
 
 void ptrace_session::handle_stop(pid_t thread, int status) {
   traced& of = threads_[thread];
-  // A new one may stop before its parent tells of it.
+  // A new thread may stop before the event arrives that reports its creation. Add the thread now,
+  // without its creator, which is not known yet.
   if (of.process == 0) {
     const pid_t process = process_of(thread);
     add_made(thread, process == thread ? parent_of(process) : process, 0);
@@ -236,7 +242,7 @@ void ptrace_session::handle_stop(pid_t thread, int status) {
   if (event != 0 && event != PTRACE_EVENT_STOP) handle_event(thread, event);
   const int delivered = event == 0 ? signal : 0;
   if (is_ending_) {
-    // A stop by a signal stays one.
+    // The sampling ends, so detach the thread. A thread that was stopped by a signal stays stopped.
     if (ptrace(PTRACE_DETACH, thread, nullptr, delivered) == 0 || errno == ESRCH)
       threads_.erase(thread);
     return;
@@ -257,8 +263,10 @@ void ptrace_session::sample(pid_t thread, traced& of) {
   if (const auto runs = runs_of(of.process, thread)) {
     const std::uint64_t period = 1'000'000'000 / samples_per_second_;
     if (runs->nanoseconds - of.ran < period / 2) return;
-    // A thread is often behind a system call where it has to leave its processor to others. So it
-    // counts if it ran at the tick, or if this process had its processor then.
+    // The kernel often stops a thread just after a system call in which the thread yielded its
+    // processor, and such samples would be too frequent. So take the sample only if the thread has
+    // not been scheduled anew since the tick, because then the thread was running at the tick. Also
+    // take it if the thread had to wait at the tick because this process used its processor.
     if (runs->times != of.times_run && !of.is_displaced) return;
     of.ran = runs->nanoseconds;
   }
@@ -305,11 +313,12 @@ void ptrace_session::collect() {
       statuses_[thread] = status;
       const auto ended = threads_.find(thread);
       if (ended == threads_.end()) continue;
-      if (!ended->second.is_told) ended_untold_.insert(thread);
+      if (!ended->second.is_told) ended_unreported_.insert(thread);
       threads_.erase(ended);
     }
   }
-  // Nobody is left, whatever has been missed.
+  // ECHILD means that this process has no traced threads any more. Forget all threads, even those
+  // whose end was not reported.
   if (thread < 0 && errno == ECHILD) threads_.clear();
 }
 
@@ -319,7 +328,7 @@ void ptrace_session::work() {
   files_.look_for_perf_maps();
   tick();
   const auto period = std::chrono::nanoseconds(1'000'000'000 / samples_per_second_);
-  // Ticks that were missed do not come one after the other.
+  // Missed ticks are dropped.
   next_tick_ = std::max(next_tick_ + period, clock::now());
 }
 
@@ -331,10 +340,11 @@ std::optional<int> ptrace_session::status_of(pid_t process) const {
 
 void ptrace_session::finish() {
   if (std::exchange(is_ending_, true)) return;
-  const time_point deadline = clock::now() + longest_end;
+  const time_point deadline = clock::now() + max_end;
   for (const auto& [thread, of] : threads_)
     ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
-  // Those that do not stop by then, in some wait of the kernel, are let go when this process ends.
+  // A thread that is blocked in the kernel may not stop before the deadline. The kernel detaches
+  // such threads when this process ends.
   while (!threads_.empty() && clock::now() < deadline) {
     collect();
     if (!threads_.empty()) std::this_thread::sleep_for(std::chrono::microseconds(200));

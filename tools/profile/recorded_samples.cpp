@@ -11,7 +11,8 @@ namespace farcall::tool {
 
 namespace {
 
-/// Frames of a profile, and which of them a place stands for.
+/// Frames of the recorded places. Appends them to the frames of a profile, and keeps for each place
+/// the indices of its frames.
 class frame_table {
  public:
   frame_table(profile& into, std::size_t places) : into_(into), of_place_(places) {}
@@ -28,7 +29,7 @@ class frame_table {
                               .is_inlined = i + 1 < found.frames.size()});
     }
   }
-  /// Innermost first.
+  /// Returns the frames at a place, innermost first.
   [[nodiscard]] const std::vector<std::uint32_t>& of(std::size_t place) const {
     return of_place_[place];
   }
@@ -46,7 +47,9 @@ void number_nodes(recorded_samples& of) {
   for (const auto& run : of.runs) {
     if (run.part.rank != no_node) highest_rank = std::max(highest_rank, run.part.rank);
   }
-  std::map<pid_t, node_id> given; // a wrapper's target has the number of the wrapper
+  // Node numbers by process id. A target that was started by a wrapper, which is a target itself,
+  // gets the number of the wrapper. A process that executes another program keeps its number.
+  std::map<pid_t, node_id> given;
   for (auto& run : of.runs) {
     if (run.part.rank != no_node) run.node = run.part.rank;
     if (!run.part.is_target || !run.parent) continue;
@@ -68,13 +71,15 @@ void number_nodes(recorded_samples& of) {
 
 namespace {
 
-/// More than samplers record: the kernel follows 640 at most, and copies of the stack have fewer.
-constexpr std::size_t most_callers = 2000;
+/// Maximum number of functions in a stack that another process has sent. Real samplers send fewer:
+/// the kernel follows at most 640 callers, and stacks found in copies have at most 256.
+constexpr std::size_t max_callers = 2000;
 
-/// Whether none of a part's stacks has more callers, which have been checked to stand before it.
+/// True if each stack of a part has at most max_callers functions. The caller must have checked
+/// that the callers of each stack have lower indices.
 bool are_stacks_short(const recorded_samples& known, const recorded_samples& part) {
   const std::size_t first = known.stacks.size();
-  std::vector<std::size_t> depths; ///< of the part's
+  std::vector<std::size_t> depths; ///< number of functions in each stack of the part
   for (const recorded_samples::stack& stack : part.stacks) {
     std::size_t depth = 1;
     for (std::uint32_t at = stack.caller; at != profile_stack::none; ++depth) {
@@ -82,10 +87,10 @@ bool are_stacks_short(const recorded_samples& known, const recorded_samples& par
         depth += depths[at - first];
         break;
       }
-      if (depth > most_callers) return false;
+      if (depth > max_callers) return false;
       at = known.stacks[at].caller;
     }
-    if (depth > most_callers) return false;
+    if (depth > max_callers) return false;
     depths.push_back(depth);
   }
   return true;
@@ -157,7 +162,8 @@ void add_samples(const recorded_samples& from, const symbol_source& names, std::
   }
   into.lost += from.lost;
 
-  // A module's places together, in the order of their offsets.
+  // Sort the places by module and offset, because the names of a module are looked up in one call
+  // with sorted offsets.
   const auto& places = from.places;
   std::vector<std::uint32_t> order(places.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -185,7 +191,7 @@ void add_samples(const recorded_samples& from, const symbol_source& names, std::
   }
   tell(order.size(), order.size());
 
-  // Callers stand before whom they call.
+  // A stack's callers have a lower index than the stack, so they are already converted.
   std::vector<std::uint32_t> ends;
   ends.reserve(from.stacks.size());
   for (const auto& raw : from.stacks) {

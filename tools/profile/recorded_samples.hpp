@@ -18,37 +18,40 @@
 
 namespace farcall::tool {
 
-/// Samples whose places in the code have no names yet. Each stack is there once, so memory grows
-/// with the number of different stacks, and by some bytes for each sample.
+/// Samples whose code locations have no names yet. A stack is stored only once, even if it was
+/// sampled often. So the memory grows with the number of different stacks, plus a few bytes for
+/// each sample.
 struct recorded_samples {
-  /// A process between two execs.
+  /// The time in which a process runs one program, from one exec to the next.
   struct program_run {
     pid_t process = 0;
-    std::optional<std::size_t> parent; ///< in runs
+    std::optional<std::size_t> parent; ///< index in runs
     process_part part;
     std::string program;
-    std::string machine; ///< empty: this one
+    std::string machine; ///< empty for this machine
     node_id node = no_node;
   };
   struct thread {
-    std::size_t run = 0; ///< in runs
+    std::size_t run = 0; ///< index in runs
     pid_t number = 0;
     std::string name;
   };
   struct place {
     std::uint32_t module = modules::none;
-    std::uint64_t offset = 0; ///< in its file; an address where it has none
+    std::uint64_t offset = 0; ///< offset in the module's file, or the address if the module is none
     bool operator==(const place&) const = default;
   };
   struct stack {
-    std::uint32_t place = 0; ///< in places
+    std::uint32_t place = 0; ///< index in places
     std::uint32_t caller =
-        profile_stack::none; ///< in stacks, at a lower place; none: the outermost
+        /// Index in `stacks` of the stack of the callers, which is lower than this stack's own
+        /// index. It is none for the outermost function.
+        profile_stack::none;
   };
   struct sample {
-    std::uint64_t time = 0;   ///< as records give it
-    std::uint32_t thread = 0; ///< in threads
-    std::uint32_t stack = 0;  ///< in stacks
+    std::uint64_t time = 0;   ///< in the records' clock
+    std::uint32_t thread = 0; ///< index in threads
+    std::uint32_t stack = 0;  ///< index in stacks
   };
 
   std::vector<program_run> runs;
@@ -60,37 +63,42 @@ struct recorded_samples {
   bool was_throttled = false;
 };
 
-/// Numbers of nodes, for the processes of one machine: a host starts its targets in the order of
-/// their numbers. A launcher gives numbers itself, and what a launched host starts comes behind
-/// those.
+/// Assigns node numbers to the processes of one machine. A process that a launcher has started
+/// keeps the number that the launcher has given it. The targets of a host are numbered from 1 in
+/// the order in which they were started. If a launcher has started the host, its targets get the
+/// numbers after the launcher's numbers.
 void number_nodes(recorded_samples& of);
 
-/// Which threads and runs a part of recorded samples has.
+/// Threads and program runs in a part of recorded samples. The part has either only the new ones
+/// since the previous part (new_threads), or all of them again (all_threads).
 enum class told : std::uint8_t { new_threads, all_threads };
 
-/// Adds the next part of the same samples, whose numbers count from the first part on, as another
-/// process has told it. False, and nothing is added, where something in it refers to what is not
-/// there, or to a module that is none of so many files, or where a stack has more than 2000
-/// functions.
+/// Appends a part of samples that another process has sent in several parts. Indices in a part
+/// count from the beginning of the first part. Returns false, and appends nothing, if the part
+/// refers to a missing item or to a module whose index is not below `files`, or if a stack has more
+/// than 2000 functions.
 [[nodiscard]] bool append(recorded_samples& to, recorded_samples part, told threads,
                           std::size_t files);
 
-/// Where the names of places come from.
+/// Functions that return the paths of modules, and the names of code locations.
 struct symbol_source {
   std::function<std::string(std::uint32_t module)> path;
-  /// Of sorted offsets, each once, as symbolize() gives them.
+  /// Looks up offsets in a module. Offsets and result are as in symbolize(), so the offsets must be
+  /// sorted and unique.
   std::function<std::vector<symbol>(std::uint32_t module, std::span<const std::uint64_t> offsets)>
       symbols;
 };
 
-/// Those of files, which outlive it.
+/// Returns a source that reads names from `files`, which must outlive the source.
 [[nodiscard]] symbol_source symbols_of(const modules& files);
 
-/// Called now and then with how many of how many places have been looked up.
+/// Type of a function that shows the progress of a lookup. It is called from time to time with the
+/// number of finished places and the number of all places.
 using lookup_progress = std::function<void(std::size_t, std::size_t)>;
 
-/// Looks up all names, which takes seconds for large programs, and adds frames, stacks, threads and
-/// samples to a profile. `start`: of the profile, as the records of these samples give times.
+/// Adds samples to a profile, with their frames, stacks and threads. First looks up all names,
+/// which takes seconds for large programs. `start` is the profile's start, measured by the clock of
+/// the records.
 void add_samples(const recorded_samples& from, const symbol_source& names, std::uint64_t start,
                  const lookup_progress& tell, profile& into);
 

@@ -39,7 +39,7 @@ TEST(recorded_samples, come_in_parts) {
   EXPECT_EQ(all.threads.size(), 2U);
 }
 
-TEST(recorded_samples, refuse_parts_that_refer_to_what_is_not_there) {
+TEST(recorded_samples, refuse_parts_with_invalid_references) {
   const std::function<void(recorded_samples&)> damages[] = {
       [](recorded_samples& p) { p.threads[0].run = 1; },
       [](recorded_samples& p) { p.runs[0].parent = 1; },
@@ -57,7 +57,7 @@ TEST(recorded_samples, refuse_parts_that_refer_to_what_is_not_there) {
     EXPECT_FALSE(append(all, part, told::new_threads, 1));
     EXPECT_TRUE(all.runs.empty() && all.places.empty() && all.samples.empty());
   }
-  // A stack that goes on and on, in one part and in several.
+  // A stack that is too deep, in several parts and in one.
   recorded_samples deep = first_part();
   for (std::uint32_t caller = 1; caller < 1990; ++caller)
     deep.stacks.push_back({.place = 0, .caller = caller});
@@ -70,7 +70,7 @@ TEST(recorded_samples, refuse_parts_that_refer_to_what_is_not_there) {
   deep.stacks.insert(deep.stacks.end(), deeper.stacks.begin(), deeper.stacks.end());
   recorded_samples of_one;
   EXPECT_FALSE(append(of_one, deep, told::new_threads, 1));
-  // Fewer threads than there are samples of.
+  // The final threads are fewer than the samples refer to.
   recorded_samples all;
   ASSERT_TRUE(append(all, first_part(), told::new_threads, 1));
   EXPECT_FALSE(append(all, {}, told::all_threads, 1));

@@ -6,7 +6,8 @@ namespace farcall::tool {
 
 namespace {
 
-/// Returns the offset of the mapping's start in its module. Offsets in a perf_map are addresses.
+/// Returns the offset in the module at which a mapping starts. The module of anonymous memory is a
+/// perf_map, in which offsets are addresses.
 std::uint64_t offset_of(const map_record& mapping) {
   return is_anonymous(mapping) ? mapping.start : mapping.file_offset;
 }
@@ -86,7 +87,7 @@ void recording::take(const noted_record& noted) {
 void recording::take_map(const perf_record& record, const map_record& map, std::uint32_t module) {
   const std::size_t at = run_of(record.process);
   recorded_samples::program_run& run = recorded_.runs[at];
-  // What an exec maps first is the program.
+  // The program is the first file that the process maps after an exec.
   if (run.program.empty() && map.path.starts_with('/') && module != modules::none)
     run.program = map.path;
   spaces_[at].add({map.start, map.start + map.bytes, offset_of(map), module});
@@ -95,7 +96,8 @@ void recording::take_map(const perf_record& record, const map_record& map, std::
 void recording::take_name(const noted_record& noted, const name_record& name) {
   const perf_record& record = noted.record;
   if (name.is_exec) {
-    // The thread that goes on has its process's number. What follows is another program's.
+    // An exec ends all threads but one, which then has the process's id. Records after the exec
+    // belong to the new program.
     const std::size_t before = run_of(record.process);
     recorded_samples::program_run made;
     made.process = record.process;
@@ -110,10 +112,11 @@ void recording::take_name(const noted_record& noted, const name_record& name) {
 }
 
 void recording::take_fork(const perf_record& record, const fork_record& made) {
-  // Numbers of threads that have ended are used again.
+  // Forget an ended thread that had the same id as the new thread, because the kernel reuses ids.
   current_threads_.erase(record.thread);
   if (const auto name = names_.find(made.parent_thread); name != names_.end()) {
-    // By its value: the table may grow.
+    // Copy the inherited name first, because inserting into the table may move its entries and
+    // invalidate `name`.
     const std::string inherited = name->second;
     names_[record.thread] = inherited;
   }
@@ -144,9 +147,12 @@ void recording::take_sample(const perf_record& record, const sample_record& samp
   const address_space& space = spaces_[recorded_.threads[thread].run];
   std::uint32_t stack = profile_stack::none;
   for (std::size_t i = sample.addresses.size(); i-- > 0;) {
-    // A call may be the last instruction of its function: the return address is behind it.
+    // A return address is the address after the call, so subtract one to get an address in the
+    // call. The return address itself may be outside the function, if the call is the function's
+    // last instruction.
     const std::uint64_t address = sample.addresses[i] - (i == 0 ? 0 : 1);
-    // Where there is no code, the kernel has followed a register that was no frame pointer.
+    // Skip a caller's address that is in no mapped code. The kernel reports such addresses if it
+    // has followed a register that was no frame pointer.
     if (i != 0 && space.find(address) == nullptr) continue;
     const std::uint32_t place = place_at(space, address);
     const auto [at, is_new] = stack_numbers_.try_emplace(

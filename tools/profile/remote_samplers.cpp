@@ -8,6 +8,7 @@
 #include <tools/common/counted_processes.hpp>
 #include <tools/common/environment.hpp>
 
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/base/text.hpp>
 #include <farcall/farcall.hpp>
@@ -28,7 +29,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -45,21 +45,25 @@ namespace there = server_sampler;
 
 struct remote_target {
   node_id node = no_node;
-  pid_t process = 0; ///< as its machine counts
+  pid_t process = 0; ///< process id of the target on its machine
   std::string machine;
 };
 
-/// What a server is believed at most: all together, in bytes.
-constexpr std::size_t most_told_bytes = std::size_t{1} << 30;
-/// Of one place: as many functions as a stack has are never inlined into each other.
-constexpr std::size_t most_frames_of_place = 1000;
-/// With the functions that are inlined, so that names make no more of a small answer.
-constexpr std::size_t most_stacks = std::size_t{1} << 27;
-/// Each takes a descriptor. Names in others come from there.
-constexpr std::size_t most_own_files = 500;
-/// Each takes some threads.
-constexpr std::size_t most_servers = 500;
-constexpr std::size_t most_problems = 20; ///< that are told
+/// Maximum number of bytes that are accepted from a server in all its replies together.
+constexpr std::size_t max_told_bytes = std::size_t{1} << 30;
+/// Maximum number of functions at one place. There are several if the compiler has inlined
+/// functions into each other.
+constexpr std::size_t max_frames_of_place = 1000;
+/// Maximum number of frames of all stacks together, including inlined functions. Without this
+/// limit, a small reply with many inlined functions at a place could make the profile use much
+/// memory.
+constexpr std::size_t max_stacks = std::size_t{1} << 27;
+/// Maximum number of local files that are kept open, with one descriptor each. Names in further
+/// files are requested from the server.
+constexpr std::size_t max_own_files = 500;
+/// Maximum number of servers. Each of them needs some threads.
+constexpr std::size_t max_servers = 500;
+constexpr std::size_t max_problems = 20; ///< that are reported
 
 std::size_t bytes_of(const recorded_samples& s) {
   std::size_t bytes = s.runs.size() * sizeof s.runs[0] + s.threads.size() * sizeof s.threads[0] +
@@ -86,9 +90,10 @@ std::size_t bytes_of(const symbol& s) {
   return bytes;
 }
 
-/// What a host's environment says about how to reach its servers.
+/// Returns the settings that a host uses to reach its servers. They are read from the host's
+/// environment.
 job_options options_like(pid_t host) {
-  // Its files, wherever it runs.
+  // Make paths absolute, because they are relative to the host's working directory.
   const auto file = [host](const setting& s) {
     const auto name = variable_of(host, settings::variable_of(s));
     if (!name || name->empty() || name->starts_with('/')) return name.value_or("");
@@ -102,16 +107,20 @@ job_options options_like(pid_t host) {
   options.server_key =
       variable_of(host, settings::variable_of(settings::row("server-key"))).value_or("");
   options.process_manager = "none";
-  // Nothing is shared but answers.
-  options.heap_bytes = most_told_bytes;
-  // What a sampler still does when all has been taken is of no use.
+  // The heap holds only the sampler's replies, so it needs no more bytes than all replies together
+  // may have.
+  options.heap_bytes = max_told_bytes;
+  // The timeout is short, because a sampler has nothing useful left to do when this process has
+  // received all samples.
   options.stop_timeout = std::chrono::seconds(1);
-  // A sampler that hangs must not keep the profile from being shown.
+  // The timeout is short, because a sampler that hangs must not delay the profile.
   options.peer_timeout = std::chrono::seconds(5);
   return options;
 }
 
-/// The settings of the program's jobs, of which ours is none; those that say who may come stay.
+/// Removes from the environment the settings that are meant for the program's jobs, because they
+/// must not apply to this process's own jobs. Keeps the settings by which a server admits a host,
+/// such as the key.
 void forget_settings() {
   std::vector<std::string> names;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
@@ -128,18 +137,20 @@ void forget_settings() {
     unsetenv(name.c_str());
 }
 
-/// A server's sampler, as it is used from here.
+/// The local side of a server's sampler. It has a thread and a job, and the sampler is the only
+/// target of this job.
 class remote_sampler {
  public:
   remote_sampler(std::string server, job_options job, const sampler_options& options,
-                 std::chrono::milliseconds patience)
+                 std::chrono::milliseconds timeout)
       : server_(std::move(server)), job_options_(std::move(job)), options_(options),
-        patience_(patience), thread_([this] { run(); }) {}
+        timeout_(timeout), thread_("farcall-tool", [this] { run(); }) {}
   remote_sampler(const remote_sampler&) = delete;
   remote_sampler& operator=(const remote_sampler&) = delete;
   ~remote_sampler() { stop(); }
 
-  /// False where it has failed: it samples nothing any more.
+  /// Adds a target whose processes the sampler shall sample. Returns false if the sampler has
+  /// failed.
   [[nodiscard]] bool add(const remote_target& target) {
     bool is_added = false;
     tell([&] {
@@ -149,21 +160,21 @@ class remote_sampler {
     return is_added;
   }
 
-  /// Ends the sampling. Does not wait for that.
+  /// Tells the sampler to end, and does not wait for it.
   void end() {
     tell([this] {
       if (std::exchange(is_over_, true)) return;
       over_since_ = clock::now();
-      last_answer_ = deadline_after(patience_);
+      last_reply_ = deadline_after(timeout_);
     });
   }
-  /// The same, and waits.
+  /// Tells the sampler to end, and waits until it has ended.
   void stop() {
     end();
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
   }
 
-  /// Once it has ended: adds to the profile what there is.
+  /// Adds the samples to the profile. Must be called after stop().
   void add_to(profile& into, std::uint64_t start, const lookup_progress& tell_progress) {
     if (!failure_.empty()) problems_.push_back(fmt::format("{}: {}", missing_text(), failure_));
     for (const std::string& line : problems_)
@@ -194,7 +205,8 @@ class remote_sampler {
   void run() {
     try {
       job_options options = job_options_;
-      // Where the host has no key, it has said that it trusts the network.
+      // If the host uses neither a key nor a certificate, its user trusts the network, so this
+      // process connects without encryption too.
       const bool is_plain = options.key.empty() && options.certificate.empty();
       options.targets =
           fmt::format("{}?sampler=yes{}", tcp::parse_server_address(server_, "a server").url(),
@@ -204,8 +216,9 @@ class remote_sampler {
       compare_clocks(sampler);
       sample_until_over(sampler);
     } catch (const node_failed& e) {
-      // `farcall run --hosts` ends its servers with the program, a moment before or after that is
-      // seen.
+      // A server that has ended is no failure if the program ends too, because `farcall run
+      // --hosts` ends its servers together with the program. So wait a moment for the program's end
+      // before the failure is recorded.
       std::unique_lock guard(mutex_);
       has_failed_ = true;
       constexpr std::chrono::seconds moment{1};
@@ -222,21 +235,24 @@ class remote_sampler {
     }
   }
 
-  /// For a call: a server that has stopped, or is no good, must not keep this process for ever.
+  /// Returns the sampler's node with a time limit for the next call, because a server that hangs
+  /// must not block this process for ever.
   [[nodiscard]] timed_node in_time(const node& sampler) {
     const std::lock_guard guard(mutex_);
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        std::min(last_answer_, deadline_after(patience_)) - clock::now());
+        std::min(last_reply_, deadline_after(timeout_)) - clock::now());
     return sampler.within(std::max(left, std::chrono::milliseconds(0)));
   }
 
-  /// Throws malformed_message: nobody else's processes run for so long, or have such names.
+  /// Counts bytes that the sampler has sent. Throws malformed_message if their sum is larger than a
+  /// real sampler's data can be.
   void keep(std::size_t bytes) {
     kept_bytes_ += bytes;
-    if (kept_bytes_ > most_told_bytes) throw malformed_message("the sampler tells more than 1 GiB");
+    if (kept_bytes_ > max_told_bytes)
+      throw malformed_message("the sampler has sent more than 1 GiB");
   }
 
-  /// "node 2 at ibiza:9000: not sampled".
+  /// Returns a text such as "node 2 at ibiza:9000: not sampled".
   [[nodiscard]] std::string missing_text() const {
     std::string nodes;
     for (const auto* const some : {&sampled_, &targets_}) {
@@ -295,28 +311,30 @@ class remote_sampler {
     }
   }
 
-  /// Whether that was all.
+  /// Takes a part of the samples from the sampler. Returns true if it was the last part.
   bool take(const node& sampler, bool is_over) {
     const there::recorded_counts has{all_.runs.size(),   all_.threads.size(), all_.places.size(),
                                      all_.stacks.size(), all_.samples.size(), files_.size()};
     there::recorded_part part = sync(in_time(sampler), fn<there::take>, has, is_over);
     const recorded_samples& told = part.samples;
-    // Runs and threads come again at the end.
+    // The last part repeats all runs and threads, so in this part they are no new data.
     const bool is_new = !told.places.empty() || !told.stacks.empty() || !told.samples.empty() ||
                         !part.files.empty() ||
                         (!is_over && !(told.runs.empty() && told.threads.empty()));
     if (!is_new && !part.is_last)
-      throw malformed_message("the sampler says that there is more, and tells nothing");
+      throw malformed_message("the sampler announces more data, and sends none");
     keep(bytes_of(told) + bytes_of(part.files));
     files_.insert(files_.end(), part.files.begin(), part.files.end());
     if (!append(all_, std::move(part.samples), is_over ? told::all_threads : told::new_threads,
                 files_.size())) {
-      throw malformed_message("what the sampler says makes no sense");
+      throw malformed_message("the sampler's data is inconsistent");
     }
     return part.is_last;
   }
 
-  /// And puts them where the profile has times, whatever the server says of its clock.
+  /// Converts the times of the samples to times since the profile's start. Times outside of the
+  /// profile's duration, which a wrong clock of the server may cause, are moved to its beginning or
+  /// end.
   void count_times_from(std::uint64_t there_at_start, std::chrono::nanoseconds duration) {
     for (recorded_samples::sample& s : all_.samples) {
       const auto since = static_cast<std::int64_t>(s.time - there_at_start);
@@ -331,7 +349,7 @@ class remote_sampler {
       const auto told = names_.find({place.module, place.offset});
       stacks += told == names_.end() ? 1 : told->second.frames.size();
     }
-    if (stacks <= most_stacks) return;
+    if (stacks <= max_stacks) return;
     names_.clear();
     fmt::print(stderr, "farcall prof: at {}: without names, which would take too much memory\n",
                valid_text(server_));
@@ -347,8 +365,9 @@ class remote_sampler {
     }
   }
 
-  /// Those of this machine that were sampled here, too: what a sampled process starts is, wherever
-  /// it goes.
+  /// Removes samples of processes that were sampled twice: by the server's sampler on this machine,
+  /// and by this process, because they are descendants of the program. Gives the node numbers to
+  /// the local samples that remain.
   void leave_out_processes_of(profile& with) {
     std::set<pid_t> sampled_here;
     for (profile_thread& thread : with.threads) {
@@ -363,16 +382,18 @@ class remote_sampler {
     });
   }
 
-  /// This machine's file, if it is the same; else none. Opened once: it may be deleted meanwhile.
+  /// Returns this machine's file with the same path and build id as the server's file. The
+  /// descriptor is empty if there is no such file. Each file is opened only once and stays open,
+  /// because it may be deleted later.
   [[nodiscard]] const module_file& own_file(std::uint32_t file) {
     const there::code_file& wanted = files_[file];
     const auto [at, is_new] = own_files_.try_emplace({wanted.path, wanted.build_id});
     if (!is_new) return at->second;
     module_file& own = at->second;
     own.path = wanted.path;
-    // To open something else that the path names, as a pipe, would wait, or do something.
+    // Open regular files only, because opening a pipe, for example, would block.
     std::error_code problem;
-    if (wanted.build_id.empty() || open_files_ == most_own_files ||
+    if (wanted.build_id.empty() || open_files_ == max_own_files ||
         !std::filesystem::is_regular_file(wanted.path, problem))
       return own;
     own.file = unique_fd(open(wanted.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
@@ -381,8 +402,9 @@ class remote_sampler {
     return own;
   }
 
-  /// Those in files that are not here. Meanwhile, since the server may end before us; but not so
-  /// often that it costs more than a tenth of a processor there.
+  /// Asks the server for the names of places in files that this machine does not have. The names
+  /// are requested during the sampling, because the server may end before this process. The lookups
+  /// use at most a tenth of a processor on the server's machine.
   void look_up_names(const node& sampler) {
     const time_point start = clock::now();
     std::map<std::uint32_t, std::set<std::uint64_t>> places;
@@ -396,10 +418,10 @@ class remote_sampler {
       std::vector<symbol> found =
           sync(in_time(sampler), fn<there::symbols>, file, std::span<const std::uint64_t>(sorted));
       if (found.size() != sorted.size())
-        throw malformed_message("the sampler gives names of other places than it was asked for");
+        throw malformed_message("the sampler names other places than it was asked for");
       for (std::size_t i = 0; i < sorted.size(); ++i) {
-        if (found[i].frames.size() > most_frames_of_place)
-          throw malformed_message("the sampler gives one place too many names");
+        if (found[i].frames.size() > max_frames_of_place)
+          throw malformed_message("the sampler gives a place too many names");
         keep(bytes_of(found[i]));
         if (!found[i].frames.empty()) names_[{file, sorted[i]}] = std::move(found[i]);
       }
@@ -423,32 +445,36 @@ class remote_sampler {
   const std::string server_;
   const job_options job_options_;
   const sampler_options options_;
-  const std::chrono::milliseconds patience_;
-  std::mutex mutex_; ///< of these six
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_; ///< guards targets_ and the five members after it
   std::condition_variable changed_;
-  std::vector<remote_target> targets_; ///< to be sampled
+  std::vector<remote_target> targets_; ///< still to be added
   std::vector<remote_target> sampled_;
   bool has_failed_ = false;
   bool is_over_ = false;
-  time_point last_answer_ = no_deadline;
+  time_point last_reply_ = no_deadline;
   time_point over_since_;
-  // The thread's, until it has ended.
+  // Until the thread has ended, only the thread may use this member and the following ones.
   std::vector<std::string> problems_;
-  std::string failure_;     ///< why it has ended early; empty: it has not
-  std::uint64_t ahead_ = 0; ///< of its clock, in nanoseconds, modulo 2^64
+  std::string failure_; ///< reason why the sampler has ended early; empty if it has not
+  /// Difference between the sampler's clock and the local clock, in nanoseconds and modulo 2^64. It
+  /// is positive if the sampler's clock is ahead.
+  std::uint64_t ahead_ = 0;
   recorded_samples all_;
   std::vector<there::code_file> files_;
-  std::size_t kept_bytes_ = 0;                                           ///< of all this
-  std::map<std::pair<std::string, std::string>, module_file> own_files_; ///< by path and build id
+  std::size_t kept_bytes_ = 0; ///< bytes received so far
+  /// Local files by path and build id.
+  std::map<std::pair<std::string, std::string>, module_file> own_files_;
   std::size_t open_files_ = 0;
-  /// By file and offset, of files that are not here.
+  /// Names that the server has sent, by file and offset. They are names in files that this machine
+  /// does not have.
   std::map<std::pair<std::uint32_t, std::uint64_t>, symbol> names_;
-  std::size_t first_unnamed_ = 0; ///< in all_.places
+  std::size_t first_unnamed_ = 0; ///< index in all_.places
   time_point next_lookup_;
-  std::thread thread_; ///< last: it uses the rest
+  library_thread thread_; ///< last member, because the thread uses the members above
 };
 
-/// That the calling thread has taken.
+/// Returns the CPU time that the calling thread has used.
 clock::duration processor_time() {
   timespec taken{};
   (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &taken);
@@ -465,10 +491,10 @@ std::string own_machine() {
 
 class remote_samplers::impl {
  public:
-  impl(pid_t root, const sampler_options& options, std::chrono::milliseconds patience)
-      : root_(root), options_(options), patience_(patience) {
+  impl(pid_t root, const sampler_options& options, std::chrono::milliseconds timeout)
+      : root_(root), options_(options), timeout_(timeout) {
     forget_settings();
-    thread_ = std::thread([this] { run(); });
+    thread_ = library_thread("farcall-tool", [this] { run(); });
   }
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
@@ -480,8 +506,9 @@ class remote_samplers::impl {
       is_over_ = true;
     }
     changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-    // All at once, so that it takes no longer than the slowest.
+    thread_.join();
+    // First tell all samplers to end, and then wait for them. So the samplers end at the same time,
+    // and stopping takes only as long as the slowest sampler.
     for (const auto& sampler : samplers_)
       sampler->end();
     for (const auto& sampler : samplers_)
@@ -489,7 +516,9 @@ class remote_samplers::impl {
   }
 
   void add_to(profile& into, std::uint64_t start, const lookup_progress& tell) const {
-    // Hosts that have started no targets here, and targets of servers here.
+    // Set the node numbers that are known from the hosts' counters alone. These are the numbers of
+    // hosts whose targets all run elsewhere, and of targets that a server on this machine has
+    // started.
     for (profile_thread& t : into.threads) {
       const auto known = nodes_here_.find(t.process);
       if (t.node == no_node && known != nodes_here_.end()) t.node = known->second;
@@ -501,8 +530,8 @@ class remote_samplers::impl {
   }
 
  private:
-  /// Jobs begin at any time, and get further targets. To look for them takes 1 % of a processor, at
-  /// most, or what it takes once a second.
+  /// Searches for new jobs and new targets until the end. The pauses between searches limit the
+  /// load to 1 % of a processor, but there is at least one search in a second.
   void run() {
     using std::chrono::milliseconds;
     constexpr clock::duration longest = milliseconds(1000);
@@ -522,14 +551,15 @@ class remote_samplers::impl {
   void look() {
     const std::vector<pid_t> processes = with_descendants(root_);
     for (const pid_t process : processes) {
-      unreadable_counters unreadable; // farcall top says so
+      unreadable_counters unreadable; // ignored here, because only `farcall top` reports unreadable
+                                      // counters
       std::vector<counted_process> found;
       add_counters_of(process, found, unreadable);
       for (const counted_process& counted : found) {
         try {
           look_at(counted, processes);
         } catch (const error&) {
-          // Damaged, or it is being written.
+          // Damaged, or being written.
         }
       }
     }
@@ -553,12 +583,14 @@ class remote_samplers::impl {
     }
   }
 
-  /// A line says why, where none is to be asked.
+  /// Starts sampling a target with the sampler of its server. If this process must not use the
+  /// server, records the reason as a problem.
   void sample_at(const std::string& server, const counted_process& host,
                  const remote_target& target) {
     const auto latest = latest_.find(server);
     if (latest != latest_.end() && latest->second->add(target)) return;
-    // The first there, or the server has begun again meanwhile.
+    // There is no working connection to the server: either this is its first target, or its sampler
+    // has failed, for instance because the server was restarted.
     if (!is_own(host)) {
       tell_once(fmt::format("what process {} has started at servers is not sampled: it is another "
                             "user's, and they would get the rights of this one; run farcall prof "
@@ -566,15 +598,16 @@ class remote_samplers::impl {
                             host.process));
       return;
     }
-    if (samplers_.size() == most_servers) {
-      tell_once(fmt::format("targets at more than {} servers are not sampled", most_servers));
+    if (samplers_.size() == max_servers) {
+      tell_once(fmt::format("targets at more than {} servers are not sampled", max_servers));
       return;
     }
     try {
-      // It becomes a part of an address, with options behind it.
+      // Check that the server's name from the counters is a plain address. It becomes the beginning
+      // of an address with options, so other text could add options.
       (void)tcp::parse_server_address(server, "the server");
-      samplers_.push_back(std::make_unique<remote_sampler>(server, options_like(host.process),
-                                                           options_, patience_));
+      samplers_.push_back(
+          std::make_unique<remote_sampler>(server, options_like(host.process), options_, timeout_));
       latest_[server] = samplers_.back().get();
       (void)samplers_.back()->add(target);
     } catch (const setting_error& e) {
@@ -585,8 +618,10 @@ class remote_samplers::impl {
     }
   }
 
-  /// Whoever a job is made with may have this process do anything. The owner of a folder of /proc
-  /// says less: it is root where a process has given up rights.
+  /// True if the host's process has the same user as this process. Servers of other users' hosts
+  /// are not used, because the sampler at such a server could make this process execute any code.
+  /// Reads the user id from the status of the host's process. The owner of the process's folder in
+  /// /proc may be root instead, if the process has changed its user.
   static bool is_own(const counted_process& host) {
     return host.owner == geteuid() &&
            value_in_file(fmt::format("/proc/{}/status", host.process), "Uid") == geteuid();
@@ -594,28 +629,29 @@ class remote_samplers::impl {
 
   void tell_once(std::string line) {
     if (std::find(problems_.begin(), problems_.end(), line) == problems_.end() &&
-        problems_.size() < most_problems)
+        problems_.size() < max_problems)
       problems_.push_back(std::move(line));
   }
 
   const pid_t root_;
   const sampler_options options_;
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_over_ = false;
-  // The thread's, until it has ended.
+  // Until the thread has ended, only the thread may use this member and the following ones.
   std::vector<std::string> problems_;
   std::set<std::pair<ino_t, node_id>> known_;
-  std::map<pid_t, node_id> nodes_here_; ///< whose numbers only the counters tell
+  /// Node numbers that are known only from the counters, by process id.
+  std::map<pid_t, node_id> nodes_here_;
   std::vector<std::unique_ptr<remote_sampler>> samplers_;
-  std::map<std::string, remote_sampler*> latest_; ///< by their servers
-  std::thread thread_;
+  std::map<std::string, remote_sampler*> latest_; ///< by server
+  library_thread thread_;
 };
 
 remote_samplers::remote_samplers(pid_t root, const sampler_options& options,
-                                 std::chrono::milliseconds patience)
-    : impl_(std::make_unique<impl>(root, options, patience)) {}
+                                 std::chrono::milliseconds timeout)
+    : impl_(std::make_unique<impl>(root, options, timeout)) {}
 
 remote_samplers::~remote_samplers() = default;
 

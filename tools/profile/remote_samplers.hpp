@@ -11,27 +11,29 @@
 
 namespace farcall::tool {
 
-/// Samples the targets that servers elsewhere have started for the jobs of this machine's
-/// processes, with the sampler that each server has (server_sampler.hpp). Which targets those are
-/// is in the counters of the hosts. Names are looked up in this machine's files where these are the
-/// same, else there.
+/// Samples the targets that servers on other machines have started for jobs of this machine's
+/// processes. Each server starts a sampler on its machine for this purpose (server_sampler.hpp).
+/// The counters of the hosts say which targets there are. Function names are looked up in this
+/// machine's file if it is identical to the server's file, and otherwise on the server's machine.
 class remote_samplers {
  public:
-  /// Looks at a process and its descendants from now on, on threads of its own, which signals do
-  /// not reach that the caller has blocked. Forgets this process's settings of farcall, which are
-  /// meant for the program. Only servers of hosts that this process's user owns are asked. A server
-  /// that does not answer for as long as `patience` is given up, and at the end it has so long for
-  /// all that is left. Throws std::system_error.
+  /// Starts sampling for the jobs of a process and its descendants. The sampling runs on separate
+  /// threads, which block the signals that the caller has blocked. Removes farcall's settings from
+  /// this process's environment, because they are meant for the program. Asks only the servers of
+  /// hosts that this process's user owns. Gives a server up if it does not reply within `timeout`.
+  /// The collection of the remaining samples at the end may also take no longer than `timeout`.
+  /// Throws std::system_error.
   remote_samplers(pid_t root, const sampler_options& options,
-                  std::chrono::milliseconds patience = std::chrono::minutes(1));
+                  std::chrono::milliseconds timeout = std::chrono::minutes(1));
   remote_samplers(const remote_samplers&) = delete;
   remote_samplers& operator=(const remote_samplers&) = delete;
   ~remote_samplers();
 
-  /// No more samples. Waits for the servers; there are no threads afterwards.
+  /// Stops sampling, waits for the servers, and joins the threads.
   void stop();
-  /// Then: adds what there is to the profile, which began at that record_time(), and has what was
-  /// sampled here. A line to standard error says which targets are missing, and why.
+  /// Adds the remote samples to a profile. The profile must already have the local samples, and
+  /// must have begun when record_time() was `start`. Prints a line for each missing target, with
+  /// the reason, to standard error. Must be called after stop().
   void add_to(profile& into, std::uint64_t start, const lookup_progress& tell) const;
 
  private:

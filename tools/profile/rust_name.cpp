@@ -14,19 +14,20 @@ namespace farcall::tool {
 
 namespace {
 
-/// Ends the decoding.
+/// Thrown to end the decoding of a symbol that is no valid Rust name.
 struct no_rust_name {};
 
-/// Reads a symbol and prints it, both by the grammar of RFC 2603: a function for each rule, in the
-/// order of the symbol. References back into the symbol can make an output that grows with two to
-/// the power of the input's length, so that the output has a limit.
+/// Decodes a symbol by the grammar of RFC 2603. Each rule of the grammar has a function, and the
+/// functions read the symbol from left to right. The output is limited, because back references can
+/// make its length exponential in the length of the input.
 class rust_decoder {
  public:
   rust_decoder(std::string_view symbol, std::size_t longest) : in_(symbol), longest_(longest) {}
 
   std::string decode() {
     path(true);
-    // The crate that a generic function was compiled for.
+    // A generic function has a second path, which is the crate that has instantiated the function.
+    // Decode this path silently, because it is not displayed.
     if (at_ < in_.size()) {
       is_silent_ = true;
       path(false);
@@ -38,7 +39,8 @@ class rust_decoder {
  private:
   static constexpr unsigned deepest = 200;
 
-  /// A level of nesting.
+  /// Counts a level of nesting during the lifetime of this object. Ends the decoding if there are
+  /// too many levels.
   class level {
    public:
     explicit level(rust_decoder& of) : of_(of) {
@@ -73,13 +75,13 @@ class rust_decoder {
     out_ += text;
   }
 
-  /// `value` * `base` + `digit`.
+  /// Appends a digit to a number of this base. Throws no_rust_name on overflow.
   static std::uint64_t with_digit(std::uint64_t value, std::uint64_t base, std::uint64_t digit) {
     if (value > (std::numeric_limits<std::uint64_t>::max() - digit) / base) throw no_rust_name();
     return value * base + digit;
   }
 
-  /// "_" is 0, "0_" is 1, "Z_" is 62.
+  /// Parses "_" as 0, "0_" as 1, "Z_" as 62.
   std::uint64_t base_62() {
     if (eat('_')) return 0;
     std::uint64_t value = 0;
@@ -99,7 +101,8 @@ class rust_decoder {
     }
     return with_digit(value, 1, 1);
   }
-  /// 0 without the tag.
+  /// If the symbol has `tag` at the present position, reads the number after the tag and returns
+  /// that number plus one. Otherwise returns 0.
   std::uint64_t base_62_behind(char tag) { return eat(tag) ? with_digit(base_62(), 1, 1) : 0; }
   std::uint64_t disambiguator() { return base_62_behind('s'); }
 
@@ -121,7 +124,7 @@ class rust_decoder {
 
   void print(const identifier& name) {
     if (!name.is_encoded) return print(name.text);
-    // The letters that are ASCII, and what says the others and their places.
+    // Punycode has the ASCII letters first, and after "_" the other letters with their positions.
     const std::size_t last = name.text.rfind('_');
     const bool has_ascii = last != std::string_view::npos;
     print("punycode{");
@@ -133,13 +136,16 @@ class rust_decoder {
     print("}");
   }
 
-  /// Goes on at an earlier place with `rule`, and then here.
+  /// Reads the position of an earlier part of the symbol, and decodes that part by `rule`. Then
+  /// goes back to the present position.
   template <class Rule>
   void back_reference(const Rule& rule) {
     const std::size_t tag = at_ - 1;
     const std::uint64_t to = base_62();
     if (to >= tag) throw no_rust_name();
-    // Time is bounded by the output.
+    // Don't follow a back reference in silent decoding. Back references could make it take
+    // exponential time, because the limit of the output, which bounds the time otherwise, has no
+    // effect without output.
     if (is_silent_) return;
     const std::size_t behind = std::exchange(at_, static_cast<std::size_t>(to));
     rule();
@@ -207,7 +213,7 @@ class rust_decoder {
     is_silent_ = was_silent;
   }
 
-  /// Up to "E".
+  /// Decodes elements up to "E".
   template <class Rule>
   std::size_t list(std::string_view between, const Rule& rule) {
     std::size_t count = 0;
@@ -371,12 +377,13 @@ class rust_decoder {
     print("fn(");
     list(", ", [&] { type(); });
     print(")");
-    if (eat('u')) return; // returns nothing
+    if (eat('u')) return; // "u": the function returns void
     print(" -> ");
     type();
   }
 
-  /// Prints a path whose generic arguments are left open; true if it has such.
+  /// Prints a path. If the path has generic arguments, leaves out the closing bracket, so that the
+  /// caller can print further arguments. Returns true in this case.
   bool open_path() {
     const level here(*this);
     if (eat('B')) {
@@ -438,7 +445,8 @@ class rust_decoder {
   std::size_t longest_;
   std::string out_;
   unsigned depth_ = 0;
-  std::uint64_t bound_ = 0; ///< lifetimes that are named around here
+  /// Number of lifetimes that are bound by the binders around the present position.
+  std::uint64_t bound_ = 0;
   bool is_silent_ = false;
 };
 
@@ -446,9 +454,9 @@ class rust_decoder {
 
 std::optional<std::string> rust_name(std::string_view symbol, std::size_t longest) {
   if (!symbol.starts_with("_R")) return {};
-  // Suffixes are of the compiler and the linker.
+  // Remove the suffix that the compiler or the linker has added.
   symbol = symbol.substr(2, symbol.find_first_of(".$") - 2);
-  // A number would name a later version of the scheme.
+  // Refuse a symbol that begins with a number, because it belongs to a later version of the scheme.
   if (symbol.empty() || symbol.front() < 'A' || symbol.front() > 'Z') return {};
   try {
     return rust_decoder(symbol, longest).decode();
@@ -458,7 +466,7 @@ std::optional<std::string> rust_name(std::string_view symbol, std::size_t longes
 }
 
 std::string readable_function(std::string_view symbol) {
-  if (auto name = rust_name(symbol, elf_file::longest_name)) return *std::move(name);
+  if (auto name = rust_name(symbol, elf_file::max_name)) return *std::move(name);
   return demangle_symbol(std::string(symbol));
 }
 

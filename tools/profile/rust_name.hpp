@@ -6,13 +6,14 @@
 
 namespace farcall::tool {
 
-/// Decodes a symbol of Rust's "v0" scheme, which begins with _R, as Rust's own tools print it
-/// without hashes: "<crate::Type<u8> as crate::Trait>::function::{closure#0}". Empty for other and
-/// damaged symbols, and if the name is nested too deeply or longer than `longest`. Identifiers with
-/// letters beyond ASCII stay encoded: "punycode{…}".
+/// Decodes a symbol of Rust's "v0" scheme, which begins with _R. The name is printed as by Rust's
+/// own tools without hashes, for instance "<crate::Type<u8> as
+/// crate::Trait>::function::{closure#0}". Returns nothing for other or damaged symbols, and if the
+/// name is nested too deeply or is longer than `longest`. Identifiers with non-ASCII letters stay
+/// encoded as "punycode{…}".
 [[nodiscard]] std::optional<std::string> rust_name(std::string_view symbol, std::size_t longest);
 
-/// The name of a function, of C, C++ or Rust, as people write it.
+/// Returns the demangled name of a function in C, C++ or Rust.
 [[nodiscard]] std::string readable_function(std::string_view symbol);
 
 } // namespace farcall::tool

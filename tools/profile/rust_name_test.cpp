@@ -13,7 +13,7 @@ std::string decoded(const std::string& symbol) {
   return rust_name(symbol, longest).value_or("no name");
 }
 
-// As "rustc -C symbol-mangling-version=v0" makes them.
+// Symbols made by "rustc -C symbol-mangling-version=v0".
 TEST(rust_names, that_rustc_makes_are_decoded) {
   EXPECT_EQ(decoded("_RINvNtCs1VQLGaR7mhK_5probe5inner3sumKj3_EB4_"), "probe::inner::sum::<3>");
   EXPECT_EQ(decoded("_RINvNtCs1VQLGaR7mhK_5probe5inner5applyNCNvB4_4main0EB4_"),
@@ -43,7 +43,7 @@ TEST(rust_names, that_rustc_makes_are_decoded) {
             "core::hash::BuildHasher>::hash_one::<&alloc::string::String>");
 }
 
-// Examples of the documentation of the scheme, and each rule that those do not show.
+// Examples of the scheme's documentation, and rules that these do not cover.
 TEST(rust_names, are_decoded_by_each_rule) {
   EXPECT_EQ(decoded("_RNvC7mycrate3foo"), "mycrate::foo");
   EXPECT_EQ(decoded("_RNvCs15kBYyAo9fc_7mycrate3foo"), "mycrate::foo");
@@ -72,7 +72,7 @@ TEST(rust_names, are_decoded_by_each_rule) {
   EXPECT_EQ(decoded("_RINvC1a1fKj2a_Kln7_Kb1_Kc61_KpE"), "a::f::<42, -7, true, 'a', _>");
   EXPECT_EQ(decoded("_RINvC1a1fKo123456789abcdef01_E"), "a::f::<0x123456789abcdef01>");
   EXPECT_EQ(decoded("_RNvC1au8gdel_5qa"), "a::punycode{gdel-5qa}");
-  EXPECT_EQ(decoded("_RINvC1a1flEC1b"), "a::f::<i32>"); // compiled for b
+  EXPECT_EQ(decoded("_RINvC1a1flEC1b"), "a::f::<i32>"); // instantiated in b
   EXPECT_EQ(decoded("_RNvC1a1f.llvm.123"), "a::f");
   EXPECT_EQ(decoded("_RNvC1a1f$tlv$init"), "a::f");
 }
@@ -91,7 +91,7 @@ TEST(rust_names, are_none_of_other_symbols_and_of_damaged_ones) {
   EXPECT_EQ(decoded("_RM" + std::string(1000, 'S') + "l"), "no name");
 }
 
-// Each pair is twice the one before: forty of them would be 10^12 letters.
+// Each pair doubles the one before: forty pairs would be 10^12 letters.
 TEST(rust_names, that_grow_are_refused) {
   std::string type = "l";
   std::string symbol = "MC1a" + std::string(40, 'T') + "l";

@@ -18,11 +18,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -41,7 +44,7 @@ std::string joined_words(const std::vector<std::string>& words) {
   return all;
 }
 
-/// What a profile is made of, and when it began.
+/// Data that is collected during the sampling, and the time of its start.
 struct session_parts {
   recording into;
   modules files;
@@ -72,7 +75,8 @@ profile profile_of(session_parts& parts, const sampler_options& options, std::st
     fmt::print(stderr, "farcall prof: the kernel has left out samples to save time; take a lower "
                        "rate (-s), or raise kernel.perf_event_max_sample_rate\n");
   }
-  // To look up names forks, which is safe without other threads only.
+  // Stop the threads of the remote samplers before names are looked up. A lookup forks this
+  // process, which is safe only without other threads.
   if (parts.elsewhere) parts.elsewhere->stop();
   add_samples(recorded, symbols_of(parts.files), parts.start, tell_progress, made);
   if (parts.elsewhere) {
@@ -83,7 +87,7 @@ profile profile_of(session_parts& parts, const sampler_options& options, std::st
   return made;
 }
 
-/// Waits until something of these is readable, or it is time to look.
+/// Waits until one of several descriptors is readable, or until a deadline.
 class readiness {
  public:
   readiness(const std::vector<int>& rings, int signals, int end) {
@@ -146,7 +150,8 @@ void check_may_use_perf(const sampler_options& options) {
   if (options.by_ptrace) throw perf_refused("perf_event_open is not wanted");
 }
 
-/// With perf_event_open. Throws perf_refused before the program has begun.
+/// Samples a program with perf_event_open. If the kernel refuses this, throws perf_refused, and the
+/// program has not begun.
 int perf_program(started_program& child, const taken_signals& signals,
                  const sampler_options& options, session_parts& parts) {
   check_may_use_perf(options);
@@ -168,10 +173,12 @@ int perf_program(started_program& child, const taken_signals& signals,
   return child.wait();
 }
 
-/// If the process is a launched host, adds the nodes that its launcher has started here.
+/// If the process is a host that a launcher has started, adds the other nodes that the same
+/// launcher has started on this machine.
 void add_nodes(process_sampler& sampler, pid_t process) {
   const process_part part = part_of(process);
-  // With this setting, each of the launched processes is the host of a job of its own.
+  // With this setting, each process that the launcher has started is the host of a separate job, so
+  // there are no other nodes.
   if (variable_of(process, "FARCALL_PROCESS_MANAGER") == "none") return;
   if (part.rank != host_id || part.is_target) return;
   const std::vector<pid_t> own = with_descendants(process);
@@ -204,22 +211,34 @@ void add_nodes(process_sampler& sampler, pid_t process) {
   }
 }
 
-/// Tells of descendants of the program that go on without it, as daemons do.
+bool has_ended(pid_t process) {
+  const char state = state_of(process, process).letter;
+  return state == 0 || state == 'Z' || state == 'X';
+}
+
+/// Time for targets to end after their host, for instance if a signal has ended the host.
+constexpr std::chrono::milliseconds end_time{300};
+
+/// Prints the descendants that still run after the program's end, such as daemons.
 void tell_of_left_processes(const recorded_samples& recorded) {
-  std::vector<pid_t> known;
-  for (const recorded_samples::program_run& run : recorded.runs) {
-    if (std::ranges::find(known, run.process) != known.end()) continue;
-    known.push_back(run.process);
-    const char state = state_of(run.process, run.process).letter;
-    if (state == 0 || state == 'Z' || state == 'X') continue;
+  std::vector<pid_t> left;
+  for (const recorded_samples::program_run& run : recorded.runs)
+    if (std::ranges::find(left, run.process) == left.end()) left.push_back(run.process);
+  const time_point until = clock::now() + end_time;
+  std::erase_if(left, has_ended);
+  while (!left.empty() && clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::erase_if(left, has_ended);
+  }
+  for (const pid_t process : left) {
     fmt::print(stderr,
                "farcall prof: the program has ended and left process {} ({}) running, which is no "
                "longer sampled: farcall prof --pid {}\n",
-               run.process, valid_text(name_of(run.process, run.process)), run.process);
+               process, valid_text(name_of(process, process)), process);
   }
 }
 
-/// Until it ends, the time is over, or a signal comes.
+/// Samples a running process until it ends, the deadline passes, or a signal arrives.
 void sample_running(pid_t process, const taken_signals& signals, int end, time_point deadline,
                     const sampler_options& options, session_parts& parts) {
   process_sampler sampler(options, parts.into, parts.files);

@@ -69,7 +69,7 @@ const profile_frame& frame_of(const profile& p, std::uint32_t stack) {
   return p.frames[p.stacks[stack].frame];
 }
 
-/// The name without the arguments and the spaces around it.
+/// Returns the name without arguments and surrounding spaces.
 std::string short_name(const std::string& function) {
   const std::string text =
       function.substr(0, function.find('(', function.find("namespace)") == std::string::npos
@@ -79,7 +79,7 @@ std::string short_name(const std::string& function) {
   return colon == std::string::npos ? text : text.substr(colon + 2);
 }
 
-/// The stack at the innermost function that is not inlined.
+/// Returns the stack at the innermost function that is not inlined.
 std::uint32_t not_inlined(const profile& p, std::uint32_t stack) {
   while (frame_of(p, stack).is_inlined)
     stack = p.stacks[stack].caller;
@@ -97,7 +97,7 @@ std::map<std::string, std::size_t> counts_of(const profile& p) {
   return counts;
 }
 
-/// All functions that were found to call one, however indirectly.
+/// Returns all direct and indirect callers of a function.
 std::set<std::string> callers_of(const profile& p, const std::string& function) {
   std::set<std::string> callers;
   for (const profile_sample& s : p.samples) {
@@ -123,7 +123,7 @@ void expect_whole(const profile& p) {
   EXPECT_TRUE(std::ranges::is_sorted(p.samples, {}, &profile_sample::at));
 }
 
-/// Those of the turns of the functions' loops.
+/// Expects the functions' shares of samples to be the shares of their loops' turns.
 void expect_shares(const profile& p) {
   auto counts = counts_of(p);
   const auto all = static_cast<double>(p.samples.size());
@@ -141,8 +141,8 @@ void expect_shares(const profile& p) {
                                                {"in_thread", 10}};
   for (const auto& [name, part] : expected) {
     const double share = part / units;
-    // Four standard deviations of a binomial distribution, and two points for what else runs: the
-    // loader, and a processor that is not as fast all the time.
+    // Four standard deviations of a binomial distribution, plus two points for the loader and for
+    // varying speed of the processor.
     const double tolerance = 4 * std::sqrt(share * (1 - share) / all) + 0.02;
     EXPECT_NEAR(static_cast<double>(counts[name]) / all, share, tolerance) << name;
   }
@@ -157,7 +157,7 @@ TEST(sampler, sees_the_shares_of_functions) {
   ASSERT_GT(p.samples.size(), 300U);
   EXPECT_EQ(p.lost, 0U);
   expect_shares(p);
-  // A function that calls none may have no frame, and then its caller is missed.
+  // A leaf function may have no frame; its caller is missing then.
   EXPECT_THAT(callers_of(p, "ten_recursive"), Contains("main"));
   EXPECT_GE(std::ranges::count_if(p.threads, [](const profile_thread& t) { return t.is_main; }), 1);
   EXPECT_EQ(std::ranges::count_if(p.threads, [](const profile_thread& t) { return !t.is_main; }),
@@ -179,7 +179,7 @@ TEST(sampler, sees_the_shares_of_functions) {
 TEST(sampler, unwinds_copies_of_stacks) {
   if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
   if (!can_unwind()) return;
-  // The C++ library, where qsort's caller is, has no frame pointers.
+  // qsort is called in the C++ library, which has no frame pointers.
   const sampled result = sample_of({"sorts"}, {1000, call_graph::dwarf});
   EXPECT_EQ(result.status, 0);
   expect_whole(result.seen);
@@ -221,7 +221,7 @@ TEST(sampler, follows_forks_and_execs) {
   for (const profile_sample& s : p.samples)
     processes[function_of(p, s)].insert(p.threads[s.thread].process);
   auto counts = counts_of(p);
-  // Of 150 each; a busy machine that is virtual may take most of them.
+  // The expectation is 150 each; a busy virtual machine may take most of them.
   EXPECT_GT(counts["child_work"], 30U);
   EXPECT_GT(counts["executed_work"], 30U);
   EXPECT_EQ(processes["child_work"].size(), 1U);
@@ -239,7 +239,7 @@ TEST(sampler, keeps_what_a_killed_program_did) {
   expect_whole(result.seen);
 }
 
-TEST(sampler, may_see_nothing) {
+TEST(sampler, may_find_no_samples) {
   if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
   const sampled result = sample_of({"nothing"}, {1});
   EXPECT_EQ(result.status, 0);
@@ -247,7 +247,7 @@ TEST(sampler, may_see_nothing) {
   expect_whole(result.seen);
 }
 
-TEST(sampler, refuses_a_process_that_is_none) {
+TEST(sampler, refuses_an_unknown_process_id) {
   EXPECT_THROW((void)sample_process(0x7ffffff0, {}, {}), usage_problem);
 }
 
@@ -260,7 +260,7 @@ TEST(sampler, with_ptrace_sees_the_same_functions) {
   expect_whole(result.seen);
   ASSERT_GT(result.seen.samples.size(), 40U);
   auto counts = counts_of(result.seen);
-  // The kernel's work for the loader is seen, too.
+  // The kernel's work for the loader is sampled too.
   EXPECT_GT(counts["forty"], result.seen.samples.size() / 8);
   EXPECT_GT(counts["forty"], counts["twenty"]);
   EXPECT_THAT(callers_of(result.seen, "forty"), Not(Contains("twenty")));
@@ -289,7 +289,7 @@ TEST(sampler, with_ptrace_keeps_what_a_killed_program_did) {
 
 // ---- jobs ---------------------------------------------------------------------------------------
 
-/// Makes calls until it is told to end; its status says whether one was lost.
+/// Makes calls until it is told to end; its exit status says whether a call was lost.
 class running_job {
  public:
   running_job() {
@@ -317,7 +317,7 @@ class running_job {
     waitpid(std::exchange(pid_, -1), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  /// The host and its targets have been seen to run. False when they have not in some seconds.
+  /// Waits until samples show the host and its targets; false if that takes more than some seconds.
   [[nodiscard]] bool has_targets() const {
     for (int i = 0; i < 200; ++i) {
       const sampled result = sample_process(pid_, 50ms, {1000});
@@ -344,7 +344,7 @@ TEST(sampled_job, has_the_numbers_of_its_nodes) {
   const auto is_seen = [&] {
     return waits && nodes.contains(host_id) && computing.contains(1) && computing.contains(2);
   };
-  // Where threads outnumber processors, most of their time is the kernel's.
+  // If threads outnumber processors, they spend most of their time in the kernel.
   for (int i = 0; i < 100 && !is_seen(); ++i) {
     const sampled result = sample_process(job.pid(), 100ms, {1000});
     expect_whole(result.seen);
@@ -391,7 +391,7 @@ TEST(prof_command, says_that_it_samples_with_ptrace) {
   EXPECT_EQ(result.standard_output, "");
 }
 
-/// A process that computes until it is ended, with these variables beside the usual.
+/// A process that computes until it is ended, with additional environment variables.
 class busy_process {
  public:
   explicit busy_process(const std::vector<std::string>& variables) {
@@ -453,7 +453,7 @@ TEST(sampler, tells_of_processes_that_the_program_leaves_running) {
   EXPECT_THAT(told, HasSubstr("farcall prof --pid " + std::to_string(left)));
 }
 
-TEST(prof_command, says_what_to_do_where_nothing_is_allowed) {
+TEST(prof_command, advises_if_all_sampling_is_forbidden) {
   const program_result result = run_farcall(
       {program, "without", "both", FARCALL_COMMAND, "prof", "--", "/bin/echo", "this has begun"});
   if (result.exit_status == 77) GTEST_SKIP() << "filters of system calls are forbidden here";
@@ -471,7 +471,7 @@ TEST(sampler, says_who_traces_a_process_already) {
     return 0;
   });
   ASSERT_EQ(ptrace(PTRACE_SEIZE, traced.pid(), nullptr, nullptr), 0);
-  // Another process, since a tracer may not trace once more.
+  // Another process, since a traced tracer cannot trace again.
   int told[2];
   ASSERT_EQ(pipe(told), 0);
   forked_process other([&] {
@@ -511,7 +511,7 @@ TEST(prof_command, says_that_an_interpreter_is_missing) {
   const std::string text = "#!/no/such/interpreter\n";
   ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   ASSERT_EQ(::fchmod(file.get(), 0700), 0);
-  file.reset(); // what is open for writing is not executed
+  file.reset(); // a file open for writing cannot be executed
   const program_result result = run_farcall({FARCALL_COMMAND, "prof", "--", script});
   ::unlink(script.c_str());
   EXPECT_EQ(result.exit_status, 1);
@@ -521,7 +521,7 @@ TEST(prof_command, says_that_an_interpreter_is_missing) {
 TEST(prof_command, outlives_the_signals_of_the_program) {
   if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
   for (const std::string signal : {"INT", "QUIT", "TERM", "HUP"}) {
-    // To all of its group, as a terminal does.
+    // Signal the whole process group, like a terminal.
     const program_result result = run_farcall(
         {FARCALL_COMMAND, "prof", "--", "/bin/sh", "-c", "kill -" + signal + " 0; sleep 60"});
     EXPECT_GT(result.exit_status, 128) << signal;
@@ -529,7 +529,7 @@ TEST(prof_command, outlives_the_signals_of_the_program) {
   }
 }
 
-TEST(prof_command, refuses_what_cannot_be) {
+TEST(prof_command, refuses_invalid_options) {
   EXPECT_EQ(run_farcall({FARCALL_COMMAND, "prof"}).exit_status, 2);
   EXPECT_EQ(run_farcall({FARCALL_COMMAND, "prof", "--pid", "1", "--", "/bin/true"}).exit_status, 2);
   EXPECT_EQ(
@@ -539,7 +539,7 @@ TEST(prof_command, refuses_what_cannot_be) {
   EXPECT_EQ(ending.exit_status, 2);
   EXPECT_THAT(ending.standard_error, HasSubstr("profile.unknown"));
   EXPECT_EQ(ending.standard_output, "");
-  // Before the program has run for hours.
+  // Refuse the file before the program runs, possibly for hours.
   for (const std::string file : {"/no/such/folder/p.svg", "/proc/p.svg"}) {
     const program_result refused =
         run_farcall({FARCALL_COMMAND, "prof", "-o", file, "--", "/bin/echo", "begun"});
@@ -549,7 +549,7 @@ TEST(prof_command, refuses_what_cannot_be) {
   }
 }
 
-/// A shell runs the command, which has the program's profile written to `file`.
+/// Runs the command in a shell, and has the program's profile written to `file`.
 program_result profile_in_shell(const std::string& redirections, const std::string& file) {
   return run_program({"/bin/sh", "-c",
                       "\"$0\" prof -s 1000 -o \"$1\" -- \"$2\" works" + redirections,
@@ -557,7 +557,7 @@ program_result profile_in_shell(const std::string& redirections, const std::stri
                      std::chrono::seconds(60));
 }
 
-TEST(prof_command, keeps_the_file_where_nobody_reads_the_table) {
+TEST(prof_command, keeps_the_file_if_the_table_has_no_reader) {
   if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
   const std::string file = std::filesystem::temp_directory_path() /
                            ("farcall-kept-" + std::to_string(getpid()) + ".collapsed");
@@ -568,6 +568,37 @@ TEST(prof_command, keeps_the_file_where_nobody_reads_the_table) {
     EXPECT_GT(std::filesystem::file_size(file), 0U) << redirections;
   }
   EXPECT_EQ(profile_in_shell(" <&- >&- 2>&-", file).exit_status, 0);
+  std::filesystem::remove(file);
+}
+
+/// Profiles a shell script, whose processes that outlive it do not hold the pipes of this test.
+program_result profile_of_script(const std::string& script) {
+  return run_program({FARCALL_COMMAND, "prof", "--", "/bin/sh", "-c", script},
+                     std::chrono::seconds(60));
+}
+
+TEST(prof_command, reports_only_processes_that_stay_after_the_program) {
+  if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
+  // The first child ends as soon as its parent, the process $$, has ended.
+  const program_result ending =
+      profile_of_script("(while kill -0 $$; do :; done) >/dev/null 2>&1 & i=0; while [ $i -lt "
+                        "20000 ]; do i=$((i+1)); done");
+  EXPECT_THAT(ending.standard_error, Not(HasSubstr("no longer sampled")));
+  const program_result staying = profile_of_script("sleep 2 >/dev/null 2>&1 &");
+  EXPECT_THAT(staying.standard_error, HasSubstr("(sleep) running, which is no longer sampled"));
+}
+
+TEST(prof_command, prints_the_table_if_the_file_cannot_be_written) {
+  if (!is_sampled_by_kernel()) GTEST_SKIP() << "perf_event_open is refused here";
+  const std::string file = std::filesystem::temp_directory_path() /
+                           ("farcall-refused-" + std::to_string(getpid()) + ".svg");
+  const program_result refused =
+      run_program({"/bin/sh", "-c", "ulimit -f 0; \"$0\" prof -s 1000 -o \"$1\" -- \"$2\" works",
+                   FARCALL_COMMAND, file, program},
+                  std::chrono::seconds(60));
+  EXPECT_EQ(refused.exit_status, 1);
+  EXPECT_THAT(refused.standard_error, HasSubstr("cannot write " + file + ": File too large"));
+  EXPECT_THAT(refused.standard_error, HasSubstr("samples"));
   std::filesystem::remove(file);
 }
 

@@ -6,6 +6,7 @@
 
 #include <tools/common/outcome.hpp>
 
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <future>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,16 +27,18 @@ namespace farcall::tool::server_sampler {
 
 namespace {
 
-constexpr unsigned most_samples_per_second = 10'000;
-/// So that a part is no large message.
-constexpr std::size_t most_in_part = 100'000;
+constexpr unsigned max_samples_per_second = 10'000;
+/// Maximum number of samples in a part. The limit keeps messages small.
+constexpr std::size_t max_in_part = 100'000;
 
-/// A thread that samples: with ptrace it has to be the same all the time, and the rings of
-/// perf_event_open are to be read whether or not somebody asks.
+/// A thread that samples, and the data that it has recorded. The thread is needed because all calls
+/// of ptrace must come from the same thread. It also reads the rings of perf_event_open, which must
+/// be emptied even if no caller asks for samples.
 class sampling_thread {
  public:
   explicit sampling_thread(const sampler_options& options)
-      : options_(options), wake_(eventfd(0, EFD_CLOEXEC)), thread_([this] { run(); }) {}
+      : options_(options), wake_(eventfd(0, EFD_CLOEXEC)),
+        thread_("farcall-tool", [this] { run(); }) {}
   sampling_thread(const sampling_thread&) = delete;
   sampling_thread& operator=(const sampling_thread&) = delete;
   ~sampling_thread() { end(); }
@@ -54,14 +56,14 @@ class sampling_thread {
     return done.get();
   }
 
-  /// What has been sampled is complete then.
+  /// Ends the sampling. The recorded samples are complete afterwards.
   void end() {
     {
       const std::lock_guard guard(mutex_);
       is_over_ = true;
     }
     wake();
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
   }
 
   [[nodiscard]] recorded_part part_behind(const recorded_counts& has, bool is_over) {
@@ -77,12 +79,13 @@ class sampling_thread {
                 from.begin() + static_cast<std::ptrdiff_t>(at + number));
       part.is_last = part.is_last && at + number == from.size();
     };
-    // What refers to others goes behind them, and is never told before them.
+    // A stack refers to places, and a sample refers to a stack. So copy stacks only if the part has
+    // all remaining places, and samples only if it has all remaining stacks.
     copy(all.runs, is_over ? 0 : has.runs, all.runs.size(), part.samples.runs);
     copy(all.threads, is_over ? 0 : has.threads, all.threads.size(), part.samples.threads);
-    copy(all.places, has.places, most_in_part, part.samples.places);
-    if (part.is_last) copy(all.stacks, has.stacks, most_in_part, part.samples.stacks);
-    if (part.is_last) copy(all.samples, has.samples, most_in_part, part.samples.samples);
+    copy(all.places, has.places, max_in_part, part.samples.places);
+    if (part.is_last) copy(all.stacks, has.stacks, max_in_part, part.samples.stacks);
+    if (part.is_last) copy(all.samples, has.samples, max_in_part, part.samples.samples);
     part.samples.lost = all.lost;
     part.samples.was_throttled = all.was_throttled;
     for (std::size_t i = has.files; i < files_.all().size(); ++i) {
@@ -96,7 +99,8 @@ class sampling_thread {
                                                std::span<const std::uint64_t> offsets) {
     module_file looked_in;
     {
-      // More may be added meanwhile.
+      // The lock is needed because the sampling thread may add files to the list. The descriptor is
+      // duplicated, so that the lookup needs no lock.
       const std::lock_guard guard(mutex_);
       if (file >= files_.all().size()) throw failed_run("there is no such file");
       const module_file& of = files_.all()[file];
@@ -148,16 +152,16 @@ class sampling_thread {
 
   const sampler_options options_;
   unique_fd wake_;
-  std::mutex mutex_; ///< of all below
+  std::mutex mutex_; ///< guards the members below
   recording recorded_;
   modules files_;
   std::deque<request> requests_;
   bool is_over_ = false;
-  std::thread thread_;
+  library_thread thread_;
 };
 
 std::mutex mutex_of_thread;
-/// Ends with the process.
+/// This object is never destroyed, because its thread may run until the process ends.
 sampling_thread* the_thread = nullptr;
 
 sampling_thread& thread_with(const sampler_options& options) {
@@ -169,13 +173,14 @@ sampling_thread& thread_with(const sampler_options& options) {
 } // namespace
 
 std::string sample(std::int64_t process, const sampler_options& options) {
-  if (options.samples_per_second == 0 || options.samples_per_second > most_samples_per_second ||
+  if (options.samples_per_second == 0 || options.samples_per_second > max_samples_per_second ||
       options.stacks < call_graph::none || options.stacks > call_graph::dwarf)
-    throw failed_run("there are no such options of a sampler");
+    throw failed_run("the options are invalid for a sampler");
   const std::vector<pid_t> of_server = with_descendants(getppid());
-  // Not the server itself, with what it starts later.
+  // The first of these processes is the server itself. It may not be sampled, because the sampling
+  // would include all processes that the server starts later.
   if (std::find(of_server.begin() + 1, of_server.end(), process) == of_server.end())
-    throw failed_run(fmt::format("process {} is none that the server has started", process));
+    throw failed_run(fmt::format("process {} was not started by the server", process));
   return thread_with(options).add(static_cast<pid_t>(process));
 }
 

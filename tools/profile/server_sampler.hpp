@@ -13,11 +13,11 @@
 
 #include <sys/types.h>
 
-/// Functions that `farcall prof` calls in the process that a server starts for it on its machine
-/// ("farcall sampler"): they sample targets of that server.
+/// Functions of the process "farcall sampler", which `farcall prof` calls. A server starts this
+/// process on its machine, in order to sample the server's targets.
 namespace farcall::tool::server_sampler {
 
-/// How much the caller has of what has been recorded, and of the files that it is in.
+/// Numbers of recorded items, of each kind, that the caller has already received.
 struct recorded_counts {
   std::uint64_t runs = 0;
   std::uint64_t threads = 0;
@@ -27,38 +27,42 @@ struct recorded_counts {
   std::uint64_t files = 0;
 };
 
-/// A file with code, as the machine of the server knows it.
+/// A file with code on the server's machine.
 struct code_file {
   std::string path;
-  std::string build_id; ///< in hexadecimal; empty where it has none
+  std::string build_id; ///< build id in hexadecimal; empty if the file has none
 };
 
-/// What has been recorded beyond the caller's counts.
+/// Recorded items that the caller has not received yet.
 struct recorded_part {
   recorded_samples samples;
   std::vector<code_file> files;
   bool is_last = false;
 };
 
-/// Samples a process, and its descendants, that this process's parent, the server, has started.
-/// What is asked for first holds for all. The reason why it samples with ptrace, or nothing. Throws
-/// failed_run when there is no such process, or the system does not let it be sampled.
+/// Starts sampling a process and its descendants. This process's parent, the server, must have
+/// started the sampled process. The options of the first call apply to all calls. Returns the
+/// reason why the process is sampled with ptrace, or an empty text if perf_event_open is used.
+/// Throws failed_run if there is no such process, if the options are invalid, or if the system
+/// forbids the sampling.
 [[nodiscard]] std::string sample(std::int64_t process, const sampler_options& options);
 
-/// Does not wait for samples. Names of threads and programs may have changed since they were told:
-/// with `is_over`, which ends all sampling, they are told again.
+/// Returns the items that are new since `has`, without waiting for further samples. If `is_over`,
+/// the call first ends all sampling. The result then has all threads and programs again, because
+/// their names may have changed since they were sent.
 [[nodiscard]] recorded_part take(const recorded_counts& has, bool is_over);
 
-/// Of places in a file, as symbolize() says.
+/// Looks up names for offsets in a file of the server's machine, with a result as from symbolize().
 [[nodiscard]] std::vector<symbol> symbols(std::uint32_t file,
                                           std::span<const std::uint64_t> offsets);
 
-/// As the times of samples are.
+/// Returns the current time of the clock by which the samples have their times.
 [[nodiscard]] std::uint64_t time();
 
 } // namespace farcall::tool::server_sampler
 
-// With their members one by one: a truth value from elsewhere may be any byte.
+// The members are packed one by one, because a message may hold any byte in the place of a bool.
+// Reading a bool by itself checks that it is valid.
 template <>
 struct farcall::packer<farcall::tool::sampler_options> {
   using options = tool::sampler_options;

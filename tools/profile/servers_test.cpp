@@ -29,7 +29,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/// `farcall prof` where targets are those of servers.
+/// Tests of `farcall prof` for targets that servers have started.
 namespace farcall::tool::servers_test {
 namespace {
 
@@ -49,7 +49,7 @@ bool is_sampled_by_kernel() {
   }
 }
 
-/// A program that serves at a port of its own, until the end of this.
+/// A program that serves at its own address during the lifetime of this object.
 class server_of_test {
  public:
   explicit server_of_test(std::vector<std::string> words) {
@@ -72,7 +72,7 @@ class server_of_test {
     std::string line;
     for (char c = 0; c != '\n' && read(said.get(), &c, 1) == 1;)
       line += c;
-    // "farcall: serving at unix:///tmp/farcall-4711.socket, unencrypted, …"
+    // Line: "farcall: serving at unix:///tmp/farcall-4711.socket, unencrypted, …"
     const std::string_view before = "farcall: serving at ";
     if (line.starts_with(before)) {
       url_ = line.substr(before.size(), line.find(',') - before.size());
@@ -81,14 +81,15 @@ class server_of_test {
   server_of_test(const server_of_test&) = delete;
   server_of_test& operator=(const server_of_test&) = delete;
   ~server_of_test() {
-    // Killed, it leaves the file of its socket.
+    // A killed server leaves its socket file.
     const std::string_view scheme = "unix://";
     process_.reset();
     if (url_.starts_with(scheme)) ::unlink(url_.c_str() + scheme.size());
   }
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] pid_t process() const { return process_->pid(); }
-  /// With its targets: by two signals, and not twice the same, which may count as one.
+  /// Ends the server and its targets: with two different signals, since two equal ones may be
+  /// merged.
   void end() {
     kill(process_->pid(), SIGTERM);
     kill(process_->pid(), SIGINT);
@@ -100,7 +101,7 @@ class server_of_test {
   std::string url_;
 };
 
-/// The sampler that the server has started; 0 if there is none.
+/// Returns the sampler that the server has started; 0 if there is none.
 pid_t sampler_of(pid_t server) {
   for (const pid_t process : with_descendants(server)) {
     if (command_of(process).ends_with("farcall sampler")) return process;
@@ -108,7 +109,7 @@ pid_t sampler_of(pid_t server) {
   return 0;
 }
 
-/// Processor time of a process; none if it has ended.
+/// Returns the CPU time of a process; 0 if it has ended.
 std::chrono::nanoseconds processor_time_of(pid_t process) {
   clockid_t clock = 0;
   timespec time{};
@@ -116,7 +117,7 @@ std::chrono::nanoseconds processor_time_of(pid_t process) {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-/// True if the process has events of the kernel's sampling open.
+/// True if the process has perf events open.
 bool has_perf_events(pid_t process) {
   std::error_code gone;
   std::filesystem::directory_iterator at("/proc/" + std::to_string(process) + "/fd", gone);
@@ -130,7 +131,7 @@ bool has_perf_events(pid_t process) {
 enum class is_needed : bool { no, yes };
 
 /// Waits until `targets` targets of the server have worked for some time while its sampler, if one
-/// is needed, sampled them; until `end` at most. Returns the sampler.
+/// is needed, sampled them; at most until `end`. Returns the sampler.
 pid_t wait_until_worked(
     pid_t server, std::size_t targets, is_needed needs_sampler,
     std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + 30s) {
@@ -155,16 +156,16 @@ pid_t wait_until_sampled(pid_t server, std::size_t targets) {
   return wait_until_worked(server, targets, is_needed::yes);
 }
 
-/// The table of a node, in what was printed.
+/// Returns the table of a node from the printed text.
 std::string table_of(const std::string& printed, const std::string& node) {
   const std::size_t at = printed.find("\n" + node + "\n");
   return at == std::string::npos ? "" : printed.substr(at, printed.find("\n\n", at + 1) - at);
 }
 
-/// Action of the test while a job runs; the job ends after it.
+/// An action of the test during a job; the job ends after it.
 using stage = std::function<void()>;
 
-/// `farcall prof` of a shell, whose jobs offload to targets of servers.
+/// Runs `farcall prof` on a shell, whose jobs offload to servers' targets.
 class profile_of_servers : public testing::Test {
  protected:
   void SetUp() override {
@@ -176,14 +177,14 @@ class profile_of_servers : public testing::Test {
   [[nodiscard]] const std::string& folder() const { return folder_; }
 
   /// Profiles `job` in a shell, where $0 is the program, $1 the URL of its targets, and $2 a folder
-  /// of pipes named 0, 1, …: the input of a job each, which ends after the stage of that number.
+  /// of pipes named 0, 1, …: each is the input of a job, which ends after the stage of that number.
   [[nodiscard]] program_result profile(const std::string& url, const std::vector<stage>& stages,
                                        const std::string& command = first_job) const {
     std::vector<unique_fd> inputs;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       const std::string name = folder_ + "/" + std::to_string(i);
       ::unlink(name.c_str());
-      // Opened for both directions, so that neither end waits for the other.
+      // Opened for both directions, so that neither end blocks.
       if (::mkfifo(name.c_str(), 0600) != 0) std::abort();
       inputs.emplace_back(::open(name.c_str(), O_RDWR | O_CLOEXEC));
     }
@@ -201,7 +202,7 @@ class profile_of_servers : public testing::Test {
     return result;
   }
 
-  /// A stage that ends once targets of the server have been sampled for a while.
+  /// Returns a stage that ends once targets of the server have been sampled for a while.
   [[nodiscard]] static stage sampled(const server_of_test& server, std::size_t targets = 1) {
     return [&server, targets] { (void)wait_until_sampled(server.process(), targets); };
   }
@@ -222,7 +223,7 @@ TEST_F(profile_of_servers, has_their_targets) {
   EXPECT_THAT(table_of(result.standard_error, "node 0"), Not(IsEmpty()));
   EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
   EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
-  // Again: a sampler leaves nothing behind.
+  // Run again: a sampler leaves nothing behind.
   EXPECT_EQ(profile(server.url(), {sampled(server)}).exit_status, 0);
 }
 
@@ -231,11 +232,11 @@ TEST_F(profile_of_servers, has_targets_of_later_jobs) {
   const program_result result =
       profile(server.url(), {sampled(server), sampled(server, 2)}, two_jobs);
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
-  // Which the first job does not have.
+  // The first job has no node 2.
   EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
 }
 
-TEST_F(profile_of_servers, takes_names_from_there_where_the_program_is_not_here) {
+TEST_F(profile_of_servers, takes_names_from_servers_if_the_program_is_missing) {
   const std::string program =
       std::filesystem::temp_directory_path() / ("farcall-served-" + std::to_string(getpid()));
   std::filesystem::copy_file(PROFILED_PROGRAM, program);
@@ -260,8 +261,8 @@ TEST_F(profile_of_servers, uses_the_key_that_the_host_has) {
   EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
 }
 
-TEST_F(profile_of_servers, has_what_there_was_where_a_server_ends) {
-  // The job ends then, whose node has failed, and with it the profile: at once, and later.
+TEST_F(profile_of_servers, keeps_samples_if_a_server_ends) {
+  // The node has failed, so the job ends, and with it the profile: at once, or later.
   for (const bool is_over_at_once : {true, false}) {
     server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
     const stage end_of_server = [&] {
@@ -278,7 +279,7 @@ TEST_F(profile_of_servers, has_what_there_was_where_a_server_ends) {
   }
 }
 
-TEST_F(profile_of_servers, has_what_there_was_where_a_sampler_hangs) {
+TEST_F(profile_of_servers, keeps_samples_if_a_sampler_hangs) {
   const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
   const program_result result =
       profile(server.url(), {[&] { kill(wait_until_sampled(server.process(), 1), SIGSTOP); }});
@@ -287,10 +288,10 @@ TEST_F(profile_of_servers, has_what_there_was_where_a_sampler_hangs) {
   EXPECT_THAT(table_of(result.standard_error, "node 1"), HasSubstr("twice"));
 }
 
-TEST_F(profile_of_servers, has_targets_of_later_jobs_where_a_sampler_has_failed) {
+TEST_F(profile_of_servers, has_targets_of_later_jobs_after_a_sampler_failed) {
   const server_of_test server({FARCALL_COMMAND, "serve", PROFILED_PROGRAM});
   const stage end_of_sampler = [&] {
-    // The profiler has samples before, and looks at the sampler several times afterwards.
+    // The profiler already has samples, and polls the sampler several times afterwards.
     for (int i = 0; i < 2; ++i)
       (void)wait_until_sampled(server.process(), 1);
     kill(wait_until_sampled(server.process(), 1), SIGKILL);
@@ -304,7 +305,7 @@ TEST_F(profile_of_servers, has_targets_of_later_jobs_where_a_sampler_has_failed)
   EXPECT_THAT(table_of(result.standard_error, "node 2"), HasSubstr("twice"));
 }
 
-TEST_F(profile_of_servers, says_which_have_no_sampler) {
+TEST_F(profile_of_servers, names_servers_without_sampler) {
   const server_of_test server(
       {PROFILED_PROGRAM, "job", "--farcall-serve=127.0.0.1:0", "--farcall-plain=yes"});
   const program_result result =
@@ -312,21 +313,21 @@ TEST_F(profile_of_servers, says_which_have_no_sampler) {
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_THAT(result.standard_error,
               AllOf(HasSubstr("node 1 at 127.0.0.1:"), HasSubstr(": not sampled: "),
-                    HasSubstr("has no sampler; those of 'farcall serve' have")));
+                    HasSubstr("has no sampler; start it with 'farcall serve'")));
 }
 
-/// What it must not take for true, and how it says so.
+/// An invalid reply that must be refused, and its message.
 struct falsehood {
-  const char* what; ///< hostile_sampler.cpp knows it
-  const char* answer;
+  const char* what; ///< argument of hostile_sampler.cpp
+  const char* reply;
 };
 
-TEST_F(profile_of_servers, does_not_believe_samplers_everything) {
+TEST_F(profile_of_servers, refuses_invalid_replies_of_samplers) {
   const falsehood falsehoods[] = {
-      {"endless", "says that there is more, and tells nothing"},
-      {"contradicts", "makes no sense"},
-      {"deep", "makes no sense"},
-      {"fewer_names", "names of other places"},
+      {"endless", "announces more data, and sends none"},
+      {"contradicts", "data is inconsistent"},
+      {"deep", "data is inconsistent"},
+      {"fewer_names", "names other places"},
       {"many_names", "too many names"},
       {"controls", "sampled with ptrace"},
       {"clock", ""},
@@ -350,17 +351,17 @@ TEST_F(profile_of_servers, does_not_believe_samplers_everything) {
   const std::string lines = result.standard_error.substr(0, result.standard_error.find("\n\n"));
   auto server = servers.begin();
   for (const falsehood& f : falsehoods) {
-    // "farcall prof: node 1 at 127.0.0.1:4711: no more samples: …"
+    // Line: "farcall prof: node 1 at 127.0.0.1:4711: no more samples: …"
     const std::string at = " at " + server++->url().substr(6) + ": ";
     const std::size_t begin = lines.find(at);
     const bool is_told = begin != std::string::npos;
-    EXPECT_EQ(is_told, *f.answer != 0) << f.what << ": " << lines;
+    EXPECT_EQ(is_told, *f.reply != 0) << f.what << ": " << lines;
     if (!is_told) continue;
-    EXPECT_THAT(lines.substr(begin, lines.find('\n', begin) - begin), HasSubstr(f.answer));
+    EXPECT_THAT(lines.substr(begin, lines.find('\n', begin) - begin), HasSubstr(f.reply));
   }
 }
 
-TEST_F(profile_of_servers, gives_up_those_that_do_not_answer) {
+TEST_F(profile_of_servers, gives_up_servers_that_do_not_reply) {
   const server_of_test during({HOSTILE_SAMPLER, PROFILED_PROGRAM, "silent"});
   const server_of_test at_end({HOSTILE_SAMPLER, PROFILED_PROGRAM, "silent_at_end"});
   int ends[2];
@@ -381,19 +382,19 @@ TEST_F(profile_of_servers, gives_up_those_that_do_not_answer) {
   samplers.stop();
   samplers.add_to(seen, 0, [](std::size_t, std::size_t) {});
   const std::string told = testing::internal::GetCapturedStderr();
-  // On a busy machine it may be too early for samples.
+  // On a busy machine this may be too early for samples.
   for (const server_of_test* server : {&during, &at_end}) {
     const std::string at = " at " + server->url().substr(6);
     EXPECT_THAT(told, ContainsRegex(at + ": (no more samples|not sampled): "));
   }
 }
 
-/// What is told of servers that a process's counters name.
+/// Returns the messages about servers that a process's counters name.
 std::string told_of_servers(pid_t process) {
   remote_samplers samplers(process, {}, 500ms);
   tool::profile seen;
   testing::internal::CaptureStderr();
-  // It looks once more.
+  // stop() looks once more.
   samplers.stop();
   samplers.add_to(seen, 0, [](std::size_t, std::size_t) {});
   return testing::internal::GetCapturedStderr();
@@ -401,7 +402,7 @@ std::string told_of_servers(pid_t process) {
 
 TEST(remote_samplers, go_only_to_addresses_of_servers) {
   counter_segment counters({0, getpid(), "here"});
-  // Else the program would be run.
+  // Without the check the program would be run.
   const std::string one_and_more = "127.0.0.1:1,shm:1?program=/bin/false,tcp://127.0.0.1:1";
   counters.describe_peer(1, 1, 1, "tcp", "elsewhere", "x", one_and_more);
   const std::string told = told_of_servers(getpid());
@@ -409,7 +410,7 @@ TEST(remote_samplers, go_only_to_addresses_of_servers) {
   EXPECT_THAT(told, Not(HasSubstr("cannot be started")));
 }
 
-TEST(remote_samplers, are_not_more_than_a_process_can_have) {
+TEST(remote_samplers, are_limited_in_number) {
   counter_segment counters({0, getpid(), "here"});
   for (node_id n = 1; n <= 600; ++n) {
     counters.describe_peer(n, 1, 1, "tcp", "elsewhere", "x",
@@ -425,7 +426,7 @@ TEST(remote_samplers, are_not_more_than_a_process_can_have) {
 TEST(remote_samplers, ask_no_servers_of_other_users) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user, too";
   constexpr uid_t other = 65534;
-  // With counters of its own, and with some from before it became another.
+  // With counters of its own, and with counters from before its exec.
   for (const bool has_own : {true, false}) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
@@ -459,7 +460,7 @@ TEST(server_sampler, samples_processes_of_its_server_only) {
       (void)sync(sampler, fn<server_sampler::sample>, std::int64_t{process}, sampler_options{});
       ADD_FAILURE() << process;
     } catch (const remote_error& e) {
-      EXPECT_THAT(e.what(), HasSubstr("is none that the server has started"));
+      EXPECT_THAT(e.what(), HasSubstr("was not started by the server"));
     }
   }
   const auto nothing = sync(sampler, fn<server_sampler::take>,
@@ -470,7 +471,7 @@ TEST(server_sampler, samples_processes_of_its_server_only) {
       (void)sync(sampler, fn<server_sampler::sample>, std::int64_t{1}, sampler_options{rate});
       ADD_FAILURE() << rate;
     } catch (const remote_error& e) {
-      EXPECT_THAT(e.what(), HasSubstr("no such options"));
+      EXPECT_THAT(e.what(), HasSubstr("the options are invalid"));
     }
   }
   const std::vector<std::uint64_t> some{1, 2};
@@ -479,7 +480,7 @@ TEST(server_sampler, samples_processes_of_its_server_only) {
                remote_error);
 }
 
-TEST(server_sampler, is_one_of_the_targets_that_a_server_may_have) {
+TEST(server_sampler, counts_as_a_target_of_its_server) {
   const server_of_test server({FARCALL_COMMAND, "serve", "--most-targets", "1", PROFILED_PROGRAM});
   job_options options;
   options.targets = server.url() + "?sampler=yes";

@@ -33,16 +33,19 @@ namespace {
 
 using frames_taker = std::function<void(std::size_t, std::vector<source_frame>)>;
 
-/// What compressed debug information may grow to, and what libdw makes of it.
+/// Memory that reading may use for each byte of a file. The memory is used for decompressed debug
+/// information and for libdw's tables.
 constexpr std::uint64_t memory_per_byte = 8;
 constexpr std::uint64_t memory_for_any_file = std::uint64_t{2} << 30;
-/// Functions that are inlined into each other.
-constexpr std::uint32_t most_source_frames = 1000;
-/// All together.
-constexpr std::size_t most_source_bytes = std::size_t{1} << 30;
+/// Maximum number of functions at one place. There are several if the compiler has inlined
+/// functions into each other.
+constexpr std::uint32_t max_source_frames = 1000;
+/// Maximum number of bytes of all frames together.
+constexpr std::size_t max_source_bytes = std::size_t{1} << 30;
 constexpr std::size_t written_at_once = std::size_t{1} << 16;
 
-/// For this process, from now on: what it has, and what a file of that size may need.
+/// Limits the address space of this process to its present size plus the memory that reading this
+/// file needs.
 void bound_memory(int file) {
   std::uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -57,10 +60,10 @@ void bound_memory(int file) {
 }
 
 std::span<const std::byte> source_text(const std::string& text) {
-  return std::as_bytes(std::span(text)).first(std::min(text.size(), longest_source_text));
+  return std::as_bytes(std::span(text)).first(std::min(text.size(), max_source_text));
 }
 
-/// Of the child: passes frames on through a pipe.
+/// Writes frames into a pipe. The child process uses this class.
 class frames_writer {
  public:
   explicit frames_writer(int pipe) : pipe_(pipe) {}
@@ -68,7 +71,7 @@ class frames_writer {
   void add(std::size_t index, const std::vector<source_frame>& frames) {
     byte_writer record;
     record.number(std::uint64_t{index});
-    const auto count = std::min<std::size_t>(frames.size(), most_source_frames);
+    const auto count = std::min<std::size_t>(frames.size(), max_source_frames);
     record.number(static_cast<std::uint32_t>(count));
     for (const source_frame& frame : std::span(frames).first(count)) {
       record.block(source_text(frame.function));
@@ -93,16 +96,17 @@ class frames_writer {
   byte_writer to_write_;
 };
 
-/// Of the parent. The child may have gone wrong in any way, so nothing that it says is trusted.
+/// Reads the frames that the child has sent. The parent process uses this class. All data is
+/// validated, because the child may have failed in any way.
 class frames_reader {
  public:
   frames_reader(std::size_t addresses, const frames_taker& take)
       : addresses_(addresses), take_(take) {}
 
-  /// Throws malformed_message.
+  /// Reads a piece of the child's output. Throws malformed_message.
   void read(std::span<const std::byte> more) {
     all_ += more.size();
-    if (all_ > most_source_bytes) throw malformed_message("it is overlong");
+    if (all_ > max_source_bytes) throw malformed_message("it is overlong");
     bytes_.insert(bytes_.end(), more.begin(), more.end());
     std::span<const std::byte> left(bytes_);
     for (std::uint32_t size = 0; left.size() >= sizeof size;) {
@@ -119,7 +123,7 @@ class frames_reader {
     byte_reader from(record, "a record of source lines");
     const auto index = from.number<std::uint64_t>();
     const auto count = from.number<std::uint32_t>();
-    if (index >= addresses_ || count == 0 || count > most_source_frames)
+    if (index >= addresses_ || count == 0 || count > max_source_frames)
       throw malformed_message("it names no address");
     std::vector<source_frame> frames(count);
     for (source_frame& frame : frames) {
@@ -135,16 +139,18 @@ class frames_reader {
 
   std::size_t addresses_;
   const frames_taker& take_;
-  std::vector<std::byte> bytes_; ///< of a record that is not there as a whole
+  std::vector<std::byte> bytes_; ///< bytes of a record that is not complete yet
   std::size_t all_ = 0;
 };
 
-/// Until the child closes its end. Why not, where it does not.
-std::string read_all(int pipe, frames_reader& to, std::chrono::milliseconds patience) {
+/// Reads the child's output until the child closes its end of the pipe, and then returns an empty
+/// text. If the child sends nothing for too long, or sends invalid data, returns the reason as a
+/// text.
+std::string read_all(int pipe, frames_reader& to, std::chrono::milliseconds timeout) {
   std::vector<std::byte> buffer(written_at_once);
   while (true) {
     pollfd watched{pipe, POLLIN, 0};
-    const int ready = poll(&watched, 1, static_cast<int>(patience.count()));
+    const int ready = poll(&watched, 1, static_cast<int>(timeout.count()));
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return "it takes too long";
     const ssize_t got = read(pipe, buffer.data(), buffer.size());
@@ -161,7 +167,7 @@ std::string read_all(int pipe, frames_reader& to, std::chrono::milliseconds pati
 } // namespace
 
 std::string read_source_frames_apart(int file, std::span<const std::uint64_t> addresses,
-                                     const frames_taker& take, std::chrono::milliseconds patience) {
+                                     const frames_taker& take, std::chrono::milliseconds timeout) {
   if (!reads_debug_information() || addresses.empty()) return {};
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -182,15 +188,15 @@ std::string read_source_frames_apart(int file, std::span<const std::uint64_t> ad
       });
       to.flush();
     } catch (const std::exception&) {
-      return 1; // the parent says so
+      return 1; // no message here, because the parent process reports the failure
     }
     return 0;
   });
   write_end = {};
   frames_reader to(addresses.size(), take);
-  std::string why = read_all(read_end.get(), to, patience);
+  std::string why = read_all(read_end.get(), to, timeout);
   if (!why.empty()) return why;
-  if (!child.wait_until(std::chrono::steady_clock::now() + patience)) return "it takes too long";
+  if (!child.wait_until(std::chrono::steady_clock::now() + timeout)) return "it takes too long";
   if (child.exit_status() == 0) return {};
   return "reading it ended with " + child.fate();
 }

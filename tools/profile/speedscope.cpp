@@ -17,7 +17,8 @@ namespace {
 
 constexpr auto speedscope_schema = "https://www.speedscope.app/file-format-schema.json";
 
-/// The frames that speedscope tells apart: those of functions, not of addresses.
+/// Frames as speedscope needs them. It distinguishes functions, but not addresses, so frames with
+/// the same function, file and module become one entry.
 struct shared_frames {
   std::vector<std::uint32_t> of_frame;
   std::vector<std::string> written;
@@ -33,7 +34,7 @@ shared_frames share_frames(const profile& seen) {
     if (is_new) {
       const auto& [name, file, module] = at->first;
       json made{{"name", name}};
-      // It colours by file; the module does as well where no file is known.
+      // Use the module in place of an unknown file, because speedscope chooses colours by the file.
       if (const std::string& place = file.empty() ? module : file; !place.empty())
         made["file"] = place;
       shared.written.push_back(made.dump());
@@ -51,7 +52,7 @@ std::string written_stack(const profile& seen, const shared_frames& shared, std:
   return json_numbers(frames).dump();
 }
 
-/// A stack, and how often it was sampled before another was.
+/// A stack, and the number of successive samples with this stack.
 using stack_run = std::pair<std::uint32_t, std::uint64_t>;
 
 json thread_profile(const profile& seen, const shared_frames& shared, const profile_thread& thread,

@@ -6,10 +6,10 @@
 
 namespace farcall::tool {
 
-/// A file for https://www.speedscope.app: a "sampled" profile for each thread, with the seconds
-/// that its samples stand for as weights; with samples as weights where the rate is not known.
-/// Equal stacks one after another are one sample. Throws std::invalid_argument for a damaged
-/// profile.
+/// Returns a file for https://www.speedscope.app with a "sampled" profile for each thread. A
+/// sample's weight is the number of seconds that it represents; if the rate is unknown, samples are
+/// counted. Consecutive samples with equal stacks are merged. Throws std::invalid_argument if the
+/// profile is damaged.
 [[nodiscard]] std::string speedscope_json(const profile& seen);
 
 } // namespace farcall::tool

@@ -14,7 +14,7 @@ using testing::Not;
 
 TEST(speedscope, has_a_profile_for_each_thread_with_samples) {
   const std::string text = speedscope_json(example_profile());
-  // Frames in the order of the profile's: main, solve, axpy (once, at two places), wait, serve, …
+  // Frames in the profile's order: main, solve, axpy (once, at two places), wait, serve, …
   EXPECT_THAT(
       text,
       HasSubstr(R"-({"type":"sampled","name":"node 0: solver (100), solver (100)",)-"

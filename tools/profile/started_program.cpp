@@ -74,7 +74,8 @@ void started_program::become_program(char* const* arguments, int go, int failure
   sigset_t set = signals_taken();
   sigprocmask(SIG_UNBLOCK, &set, nullptr);
   char word = 0;
-  // Ends without one when the parent has gone.
+  // Wait for the parent's byte. If the parent has ended before it wrote the byte, the pipe ends
+  // without data.
   if (read(go, &word, 1) != 1) _exit(127);
   execv(program_.c_str(), arguments);
   const int reason = errno;
@@ -125,7 +126,7 @@ asked taken_signals::read() const {
     const int signal = static_cast<int>(got.ssi_signo);
     if (signal == SIGCHLD) continue;
     result.to_end = true;
-    // One of a terminal's went to the program, too.
+    // Don't forward a signal from the terminal, because it has reached the program too.
     const bool is_typed = (signal == SIGINT || signal == SIGQUIT) && got.ssi_code == SI_KERNEL;
     if (!is_typed) result.signal = signal;
   }

@@ -10,29 +10,31 @@
 
 namespace farcall::tool {
 
-/// A child that becomes a program when it is told to, so that sampling can begin with the program's
-/// first instruction. One thread.
+/// A forked child that executes a program when begin() is called, so that sampling can begin with
+/// the program's first instruction. Not thread-safe.
 class started_program {
  public:
-  /// Forks. `program` is a file; signals are blocked in this process, but not in the child. Throws
-  /// failed_run.
+  /// Forks a child for the program. `program` is a path. Signals stay blocked in this process, and
+  /// are unblocked in the child. Throws failed_run.
   started_program(std::string program, const std::vector<std::string>& words);
   started_program(const started_program&) = delete;
   started_program& operator=(const started_program&) = delete;
-  /// Kills a child that has not been told to begin. A program that runs goes on.
+  /// Kills the child if begin() was not called. A running program is left running.
   ~started_program();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Readable when the program has ended.
+  /// Returns a descriptor that becomes readable when the program has ended.
   [[nodiscard]] int ended() const { return pidfd_.get(); }
-  /// Lets it begin. Its exec takes place in the meantime.
+  /// Tells the child to execute the program. Returns before the child's exec.
   void begin();
-  /// Throws failed_run when there is no such program after all. Does not block once it has ended,
-  /// or sampling has shown that it runs; else until its exec.
+  /// Throws failed_run if the child could not execute the program. Blocks until the child's exec,
+  /// so it does not block if the program has ended, or if samples have shown that the program runs.
   void check_exec();
-  /// Waits for its end. As shells say it: 128 and more for a signal.
+  /// Waits for the program's end. Returns its status as in shells, which is 128 plus the signal's
+  /// number if a signal ended the program.
   [[nodiscard]] int wait();
-  /// Somebody else has reaped it.
+  /// Must be called if other code has waited for the child's end, so that this object does not wait
+  /// for the child or kill it.
   void note_end() { pid_ = -1; }
 
  private:
@@ -45,14 +47,14 @@ class started_program {
   pid_t pid_ = -1;
 };
 
-/// What the signals that have come ask for.
+/// Actions that the received signals request.
 struct asked {
   bool to_end = false;
-  int signal = 0; ///< to hand on to the program; 0 for one that it got itself
+  int signal = 0; ///< signal to forward to the program; 0 if the program has received it directly
 };
 
-/// SIGINT, SIGQUIT, SIGTERM, SIGHUP and SIGCHLD come by a descriptor as long as this lives. One
-/// thread.
+/// Receives SIGINT, SIGQUIT, SIGTERM, SIGHUP and SIGCHLD by a descriptor during the lifetime of
+/// this object. Not thread-safe.
 class taken_signals {
  public:
   /// Throws failed_run.
@@ -61,9 +63,9 @@ class taken_signals {
   taken_signals& operator=(const taken_signals&) = delete;
   ~taken_signals();
 
-  /// Readable when a signal has come.
+  /// Returns a descriptor that becomes readable when a signal has arrived.
   [[nodiscard]] int readable() const { return descriptor_.get(); }
-  /// Does not block.
+  /// Takes the pending signals. Does not block.
   [[nodiscard]] asked read() const;
 
  private:

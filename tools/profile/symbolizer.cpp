@@ -30,7 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The places that distributions put separate debug information into.
+/// Returns the paths at which a module's separate debug file may be installed. The paths follow the
+/// conventions of Linux distributions.
 std::vector<std::string> debug_files(const module_file& module, const elf_file& elf) {
   std::vector<std::string> files;
   const std::string& id = elf.build_id();
@@ -46,8 +47,8 @@ std::vector<std::string> debug_files(const module_file& module, const elf_file& 
   return files;
 }
 
-/// CRC-32 of the file's bytes, as ".gnu_debuglink" sections have it; nothing if the file cannot be
-/// read, or is larger than any file of debug information.
+/// Returns the CRC-32 of the file, computed as for ".gnu_debuglink". Returns nothing if the file
+/// cannot be read, or is too large for debug information.
 std::optional<std::uint32_t> checksum_of(int file) {
   constexpr off_t largest = off_t{16} << 30;
   std::vector<unsigned char> buffer(std::size_t{1} << 20);
@@ -70,7 +71,8 @@ bool is_same_file(int one, int other) {
          of_one.st_dev == of_other.st_dev && of_one.st_ino == of_other.st_ino;
 }
 
-/// True if the build ids say so, or, if one of the files has none, the checksum of the link.
+/// True if the debug file belongs to the module. If both files have a build id, these must be
+/// equal. Otherwise the debug file's checksum must be the one in the module's ".gnu_debuglink".
 bool belongs_to(const elf_file& elf, const elf_file& debug, int debug_file) {
   if (!elf.build_id().empty() && !debug.build_id().empty())
     return elf.build_id() == debug.build_id();
@@ -78,7 +80,8 @@ bool belongs_to(const elf_file& elf, const elf_file& debug, int debug_file) {
   return wanted && checksum_of(debug_file) == wanted;
 }
 
-/// The first that belongs to the module, and is not the module itself.
+/// Opens the first installed debug file that belongs to the module. The module's own file is
+/// skipped.
 unique_fd open_debug_file(const module_file& module, const elf_file& elf) {
   for (const std::string& path : debug_files(module, elf)) {
     std::error_code failure;
@@ -91,7 +94,7 @@ unique_fd open_debug_file(const module_file& module, const elf_file& elf) {
   return {};
 }
 
-/// Demangles each name once.
+/// Cache of demangled names, so that each name is demangled only once.
 class function_names {
  public:
   const std::string& of(std::string_view mangled) {
@@ -101,7 +104,8 @@ class function_names {
   }
 
  private:
-  /// The compiler names parts of functions that it has split "name.cold" or "name.part.0".
+  /// Returns the demangled name, without a suffix such as in "name.cold" or "name.part.0". The
+  /// compiler gives such names to the parts of a function that it has split.
   static std::string plain(std::string_view mangled) {
     constexpr auto none = std::string_view::npos;
     const std::string_view end = mangled.ends_with("@plt") ? "@plt" : "";
@@ -109,7 +113,7 @@ class function_names {
     const std::size_t dot = mangled.starts_with("_Z") ? mangled.find('.') : none;
     std::string name = readable_function(mangled.substr(0, dot));
     name += end;
-    name.resize(std::min(name.size(), elf_file::longest_name));
+    name.resize(std::min(name.size(), elf_file::max_name));
     return name;
   }
 
@@ -150,7 +154,8 @@ std::vector<symbol> symbolize(const module_file& module, std::span<const std::ui
   std::vector<std::uint64_t> addresses(offsets.size());
   for (std::size_t i = 0; i < offsets.size(); ++i)
     addresses[i] = symbols[i].address = elf.address_of(offsets[i]).value_or(offsets[i]);
-  // Segments need not be in the order of their offsets.
+  // Sort the addresses for the lookup. They may be in another order than the offsets, because
+  // segments may be ordered differently in memory and in the file.
   std::vector<std::size_t> order(offsets.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(addresses[i], i); });
@@ -172,7 +177,8 @@ std::vector<symbol> symbolize(const module_file& module, std::span<const std::ui
   for (symbol& s : symbols) {
     if (s.frames.empty()) s.frames.emplace_back();
     source_frame& outermost = s.frames.back();
-    // With its arguments, which debug information does not name in such a way.
+    // Prefer the name in the symbol table, because it has the types of the arguments. The name in
+    // the debug information lacks them.
     if (const std::string_view name = elf.function_at(s.address); !name.empty())
       outermost.function = names.of(name);
     for (source_frame& frame : s.frames) {

@@ -11,19 +11,22 @@
 
 namespace farcall::tool {
 
-/// What is known of one place in a file.
+/// A place in a file, with the functions that contain this place.
 struct symbol {
-  std::uint64_t address = 0;        ///< in the file's own terms
-  std::vector<source_frame> frames; ///< innermost first; at least one, whose function has a name
+  std::uint64_t address = 0; ///< virtual address as in the file's headers
+  /// Frames of the functions at the place, innermost first. There is at least one frame, and each
+  /// function has a name.
+  std::vector<source_frame> frames;
 };
 
-/// Looks up many places of one file, given by their offsets, sorted and each once: names from its
-/// symbols, or those of its separate debug file; lines and inlined functions from debug
-/// information. A function without a name gets its address, in hexadecimal.
+/// Looks up the functions at many places in one file. `offsets` are the places' file offsets, which
+/// must be sorted and unique. Names are read from the file's symbol table, or from its separate
+/// debug file. Lines and inlined functions are read from the debug information. A function without
+/// a name gets its address in hexadecimal as its name.
 [[nodiscard]] std::vector<symbol> symbolize(const module_file& module,
                                             std::span<const std::uint64_t> offsets);
 
-/// "0x7f00": what stands for a function without a name.
+/// Returns a text such as "0x7f00", which is used as the name of a function that has none.
 [[nodiscard]] std::string address_text(std::uint64_t address);
 
 } // namespace farcall::tool

@@ -12,24 +12,24 @@
 
 namespace farcall::tool {
 
-/// The last part of a path.
+/// Returns the last part of a path, which is the file's name.
 [[nodiscard]] std::string_view base_name(std::string_view path) noexcept;
 
-/// What a frame is shown as: "[unknown]" where its function's name is empty.
+/// Returns the name to display for a frame. Returns "[unknown]" if its function has no name.
 [[nodiscard]] std::string name_of(const profile_frame& frame);
-/// "node 2: solver (4711)"; without the node where the process is none of a job, and with its
-/// machine where that is another: "node 2: solver (4711) on ibiza".
+/// Returns a text such as "node 2: solver (4711) on ibiza". The node is left out for processes
+/// outside of jobs, and the machine for processes of this machine.
 [[nodiscard]] std::string process_name(const profile_thread& thread);
-/// "worker (4712)".
+/// Returns "worker (4712)".
 [[nodiscard]] std::string thread_name(const profile_thread& thread);
-/// "computes", "waits", "idle".
+/// Returns the name of an activity: "computes", "waits" or "idle".
 [[nodiscard]] std::string_view name_of(activity does) noexcept;
 
-/// "12.3", "0.0" of nothing.
+/// Returns "12.3"; "0.0" if `whole` is 0.
 [[nodiscard]] std::string percent(std::uint64_t part, std::uint64_t whole);
 
-/// An array of many numbers, or of texts that are JSON already; as a json of their own they would
-/// take a hundred bytes each.
+/// Makes a JSON array of numbers or texts, each of which must be written as JSON already. They are
+/// passed as text, because a value of type json for each of them would take a hundred bytes.
 [[nodiscard]] json json_list(const std::vector<std::string>& written);
 template <class Number>
 [[nodiscard]] json json_numbers(const std::vector<Number>& numbers) {
@@ -41,8 +41,8 @@ template <class Number>
   return json::from_text(text + ']');
 }
 
-/// Writes all of it and flushes. Throws failed_run, with the system's reason, when that fails;
-/// `name` says in it where to.
+/// Writes the text to `to` and flushes. Throws failed_run with the system's reason and with `name`,
+/// which is the destination's name.
 void write_text(std::FILE* to, std::string_view text, const std::string& name);
 
 } // namespace farcall::tool

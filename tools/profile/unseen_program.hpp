@@ -6,9 +6,10 @@
 
 namespace farcall::tool {
 
-/// Why the samples of a program will lack its work, and what to do: the kernel ends the sampling of
-/// programs that run as another user, and programs such as srun have others start processes.
-/// Returns an empty text if no such reason is known. `file`: what stat() says of the program.
+/// Returns the reason why a profile of this program would lack its work, and a remedy. There are
+/// two such kinds of programs. Some run as another user or group, so that the kernel ends the
+/// sampling. Others, like srun, have another process start the program that does the work. Returns
+/// an empty text for all other programs. `file` is the result of stat() for the program.
 [[nodiscard]] std::string why_unseen(const std::string& program, const struct stat& file);
 
 } // namespace farcall::tool

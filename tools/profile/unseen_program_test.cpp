@@ -25,7 +25,7 @@ TEST(unseen_program, is_one_that_runs_as_another_user) {
   EXPECT_EQ(why_unseen("/usr/bin/su", file_of(own + 1, 0755)), "");
 }
 
-TEST(unseen_program, is_one_that_others_start) {
+TEST(unseen_program, is_one_that_other_processes_start) {
   const struct stat file = file_of(::geteuid(), 0755);
   EXPECT_THAT(why_unseen("/usr/bin/srun", file), HasSubstr("'srun ... farcall prof -- ./app'"));
   EXPECT_EQ(why_unseen("/usr/bin/srunner", file), "");

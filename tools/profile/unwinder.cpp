@@ -19,12 +19,12 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::size_t deepest_stack = 256;
-/// Address spaces whose files are kept open.
-constexpr std::size_t most_sessions = 32;
+/// Maximum number of address spaces for which libdwfl keeps the files open.
+constexpr std::size_t max_sessions = 32;
 constexpr std::size_t known_registers = 17;
-constexpr std::size_t stack_pointer = 7; ///< in a sample
-/// Places in a sample of what DWARF numbers 0, 1, … on x86-64: rax, rdx, rcx, rbx, rsi, rdi, rbp,
-/// rsp, r8 to r15, and the address of the instruction.
+constexpr std::size_t stack_pointer = 7; ///< index of the stack pointer in a sample's registers
+/// For each of DWARF's registers 0, 1, … on x86-64, its index in a sample's registers. DWARF's
+/// order is rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, and the instruction pointer.
 constexpr std::array<std::size_t, known_registers> register_order{0,  3,  2,  1,  4,  5,  6,  7, 9,
                                                                   10, 11, 12, 13, 14, 15, 16, 8};
 
@@ -32,7 +32,8 @@ struct dwfl_end_call {
   void operator()(Dwfl* dwfl) const { dwfl_end(dwfl); }
 };
 
-/// Frames are described in the program itself; nothing is looked for elsewhere, nor on servers.
+/// Finds no debug file, so that libdwfl searches neither other files nor debuginfod servers. They
+/// are not needed, because the program's own file has the unwind tables.
 int no_debug_file(Dwfl_Module* /*module*/, void** /*user*/, const char* /*name*/,
                   Dwarf_Addr /*base*/, const char* /*file*/, const char* /*link*/,
                   GElf_Word /*checksum*/, char** /*found*/) {
@@ -46,9 +47,11 @@ int no_elf_file(Dwfl_Module* /*module*/, void** /*user*/, const char* /*name*/, 
 
 constexpr Dwfl_Callbacks module_callbacks{no_elf_file, no_debug_file, nullptr, nullptr};
 
-/// How far from its file's addresses a mapping is.
+/// Returns the difference between an address in the mapping and the corresponding address in the
+/// file's headers.
 std::optional<std::uint64_t> bias_of(const elf_file& elf, const address_space::mapping& mapping) {
-  // The segment may begin anywhere in the first page.
+  // A mapping begins at a page boundary, but its segment may begin later in the first page. So if
+  // the segment does not hold the page's first byte, try its last byte.
   constexpr std::uint64_t last_of_page = 4095;
   for (const std::uint64_t within : {std::uint64_t{0}, last_of_page}) {
     if (const auto address = elf.address_of(mapping.file_offset + within))
@@ -59,7 +62,7 @@ std::optional<std::uint64_t> bias_of(const elf_file& elf, const address_space::m
 
 } // namespace
 
-/// The modules of one address space, and the sample that is looked at.
+/// Data of libdwfl for one address space: its modules, and the sample whose stack is being unwound.
 class unwinder::session {
  public:
   session(const address_space& space, const modules& files) : dwfl_(dwfl_begin(&module_callbacks)) {
@@ -72,7 +75,7 @@ class unwinder::session {
       const auto bias = bias_of(elf_file(module.file.get()), mapping);
       if (!bias || !reported.emplace(mapping.module, *bias).second) continue;
       const int file = fcntl(module.file.get(), F_DUPFD_CLOEXEC, 3);
-      // On success it has the descriptor.
+      // If dwfl_report_elf() succeeds, libdwfl closes the descriptor later.
       if (file >= 0 && dwfl_report_elf(dwfl_.get(), module.path.c_str(), module.path.c_str(), file,
                                        *bias, false) == nullptr)
         close(file);
@@ -100,7 +103,7 @@ class unwinder::session {
     return true;
   }
 
-  /// What is not in the copy of the stack is not known.
+  /// Reads a word from the copy of the stack. Returns false for addresses outside the copy.
   static bool read_memory(Dwfl* /*dwfl*/, Dwarf_Addr address, Dwarf_Word* result, void* argument) {
     const sample_record& sample = *static_cast<session*>(argument)->sample_;
     const std::uint64_t start = sample.registers[stack_pointer];
@@ -125,7 +128,8 @@ class unwinder::session {
     Dwarf_Addr address = 0;
     bool is_exact = false;
     if (!dwfl_frame_pc(frame, &address, &is_exact) || address == 0) return DWARF_CB_ABORT;
-    // What a signal has interrupted is no return address, and one is taken off those.
+    // An exact address is no return address: a signal has interrupted this instruction. The
+    // recording subtracts one from the addresses of all callers, so add one to an exact address.
     addresses.push_back(address + (is_exact && !addresses.empty() ? 1 : 0));
     return addresses.size() < deepest_stack ? DWARF_CB_OK : DWARF_CB_ABORT;
   }
@@ -144,7 +148,7 @@ unwinder::~unwinder() = default;
 
 void unwinder::unwind(const address_space& space, sample_record& sample) {
   if (sample.registers.size() != known_registers) return;
-  if (sessions_.size() > most_sessions) sessions_.clear();
+  if (sessions_.size() > max_sessions) sessions_.clear();
   auto& at = sessions_[space.version()];
   if (!at) at = std::make_unique<session>(space, files_);
   std::vector<std::uint64_t> found = at->unwind(sample);

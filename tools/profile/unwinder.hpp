@@ -10,8 +10,8 @@
 
 namespace farcall::tool {
 
-/// Finds callers in copies of stacks, by what compilers write about frames for exceptions. One
-/// thread.
+/// Finds the callers in a copy of a thread's stack, by the unwind tables that compilers make for
+/// exceptions. Not thread-safe.
 class unwinder {
  public:
   explicit unwinder(const modules& files);
@@ -19,17 +19,20 @@ class unwinder {
   unwinder& operator=(const unwinder&) = delete;
   ~unwinder();
 
-  /// Replaces the addresses of a sample where its registers and stack tell more.
+  /// Replaces the addresses of a sample by the addresses that unwinding finds. Keeps the old
+  /// addresses if unwinding finds none, or if it finds no caller although the sample has callers.
   void unwind(const address_space& space, sample_record& sample);
 
  private:
   class session;
 
   [[maybe_unused]] const modules& files_;
-  std::map<unsigned, std::unique_ptr<session>> sessions_; ///< by versions of address spaces
+  /// Unwinding sessions. The key is the version of a session's address space.
+  std::map<unsigned, std::unique_ptr<session>> sessions_;
 };
 
-/// Whether this program can: with libdw, on an instruction set whose registers it knows.
+/// True if this program can unwind stacks: it has libdw, and knows the registers of its instruction
+/// set.
 [[nodiscard]] bool can_unwind();
 
 } // namespace farcall::tool

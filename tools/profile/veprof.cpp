@@ -33,11 +33,14 @@ constexpr std::string_view veprof_third_line =
     "samples;USRCC;EX;VX;FPEC;VE;VECC;L1MCC;VE2;VAREC;VLDEC;PCCC;PMC10;VLEC;VLCME;FMAEC;PTCC;TTCC;"
     "VL;symbol\n";
 constexpr std::size_t head_fields = 5;
-/// The card of a file by a sampler in software, which counts time alone.
+/// Name of the card in files of a sampler that is software, such as `farcall prof`. Such a sampler
+/// counts time only.
 constexpr std::string_view no_card = "-";
-/// The frequency of such a file: a cycle is a nanosecond.
+/// Frequency in files of a sampler that is software, so that a cycle in these files is a
+/// nanosecond.
 constexpr double cycles_per_second = 1e9;
-constexpr std::size_t most_bytes = std::size_t{1} << 28U; // of a file that is asked to be shown
+// Maximum number of bytes of a file that is shown.
+constexpr std::size_t max_bytes = std::size_t{1} << 28U;
 
 [[noreturn]] void refuse(const std::string& name, std::size_t line, const std::string& why) {
   throw failed_run(fmt::format("{}: line {}: {}", name, line, why));
@@ -50,7 +53,8 @@ constexpr std::size_t most_bytes = std::size_t{1} << 28U; // of a file that is a
                "\"0.1;PMMR;hostname;card;mhz\"");
 }
 
-/// Lines, each of which must have its end: a file that was cut off is found at the latest there.
+/// Reads lines. Each line must have a line end, so that a truncated file is noticed at its last
+/// line at the latest.
 class line_reader {
  public:
   line_reader(std::string_view text, const std::string& name) : rest_(text), name_(name) {}
@@ -75,7 +79,7 @@ class line_reader {
   std::size_t number_ = 0;
 };
 
-/// `count` fields; the last one may have semicolons of its own.
+/// Divides a line into `count` fields. The last field may contain semicolons.
 std::vector<std::string_view> fields_of(std::string_view line, std::size_t count) {
   std::vector<std::string_view> fields;
   while (fields.size() + 1 < count) {
@@ -88,7 +92,8 @@ std::vector<std::string_view> fields_of(std::string_view line, std::size_t count
   return fields;
 }
 
-/// A number that is not negative, or nothing for an empty field. False for anything else.
+/// Reads a non-negative number into `value`, which stays empty for an empty field. Returns false
+/// for anything else.
 bool read_number(std::string_view text, std::optional<double>& value) {
   while (text.starts_with(' '))
     text.remove_prefix(1);
@@ -104,7 +109,8 @@ bool read_number(std::string_view text, std::optional<double>& value) {
   return true;
 }
 
-/// A field of text that every reader takes as one.
+/// Returns the text as a field of a veprof.out. The field is never empty, and has neither
+/// semicolons nor control characters, so that all readers take it as one field of text.
 std::string field_of(std::string_view text) {
   std::string field = valid_text(text);
   std::replace(field.begin(), field.end(), ';', ':');
@@ -115,7 +121,8 @@ std::string field_of(std::string_view text) {
   std::transform(small.begin(), small.end(), small.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  // Python takes these for numbers.
+  // Change a name such as "nan", because programs in Python that read the file would parse it as a
+  // number.
   if (small == "nan" || small == "inf" || small == "infinity") field += "()";
   return field;
 }
@@ -149,7 +156,7 @@ std::optional<double> times(std::optional<double> value, double factor) {
   return *value * factor;
 }
 
-/// A column of veprof_display's table: what counters say of a function.
+/// A column of veprof_display's table. Its values are computed from the counters.
 struct veprof_column {
   std::string header;
   int decimals;
@@ -172,11 +179,13 @@ std::vector<veprof_column> columns_of(const veprof_file& file) {
   for (const veprof_row& row : file.rows) {
     using enum ve_counter;
     const auto cycles = row[usrcc];
-    std::optional<double> operations; // of scalar instructions, and elements of vectors
+    // Number of operations: scalar instructions, and elements of vector instructions.
+    std::optional<double> operations;
     if (row[ex] && row[vx] && row[ve]) operations = *row[ex] - *row[vx] + *row[ve];
     std::optional<double> hits;
     if (row[vlec] && row[vlcme]) hits = *row[vlec] - *row[vlcme];
-    std::optional<double> all_operations; // a fused multiplication and addition is two
+    // Number of operations, if a fused multiply-add counts as two operations.
+    std::optional<double> all_operations;
     if (operations && row[fmaec]) all_operations = *operations + *row[fmaec];
     const auto millions_per_second = [&](std::optional<double> count) {
       return file.mhz ? ratio(times(count, *file.mhz), cycles) : std::nullopt;
@@ -205,29 +214,49 @@ std::vector<veprof_column> columns_of(const veprof_file& file) {
   return columns;
 }
 
+/// Sorts the rows by descending number of samples, and by name.
+void sort_rows(veprof_file& file) {
+  std::sort(file.rows.begin(), file.rows.end(), [](const veprof_row& a, const veprof_row& b) {
+    return std::tie(b.samples, a.symbol) < std::tie(a.samples, b.symbol);
+  });
+}
+
 } // namespace
 
-std::string veprof_text(const profile& seen, std::string_view host) {
+veprof_file veprof_of(const profile& seen, std::string_view host) {
   check(seen);
   std::map<std::string, std::uint64_t> samples_of;
   for (const profile_sample& sample : seen.samples)
     ++samples_of[name_of(seen.frames[seen.stacks[sample.stack].frame])];
-  std::vector<std::pair<std::string, std::uint64_t>> rows(samples_of.begin(), samples_of.end());
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return std::tie(b.second, a.first) < std::tie(a.second, b.first);
-  });
+  veprof_file file{.version = std::string(veprof_version),
+                   .pmmr = "0",
+                   .host = field_of(host),
+                   .card = std::string(no_card),
+                   .mhz = cycles_per_second / 1e6,
+                   .rows = {}};
+  for (const auto& [symbol, samples] : samples_of) {
+    veprof_row& row = file.rows.emplace_back();
+    row.samples = static_cast<double>(samples);
+    row.counters.at(static_cast<std::size_t>(ve_counter::usrcc)) =
+        std::max(1.0, std::round(row.samples * seen.seconds_per_sample() * cycles_per_second));
+    row.symbol = field_of(symbol);
+  }
+  sort_rows(file);
+  return file;
+}
+
+std::string veprof_text(const profile& seen, std::string_view host) {
+  const veprof_file file = veprof_of(seen, host);
   std::string text(veprof_first_line);
-  text += fmt::format("{};0;{};{};{:.0f}\n", veprof_version, field_of(host), no_card,
-                      cycles_per_second / 1e6);
+  text +=
+      fmt::format("{};{};{};{};{:.0f}\n", file.version, file.pmmr, file.host, file.card, *file.mhz);
   text += veprof_third_line;
-  for (const auto& [symbol, samples] : rows) {
-    const double cycles =
-        std::max(1.0, static_cast<double>(samples) * seen.seconds_per_sample() * cycles_per_second);
-    // An instruction, because veprof_display divides by their number.
-    text += fmt::format("{};{:.0f};1", samples, cycles);
+  for (const veprof_row& row : file.rows) {
+    // Write 1 as the number of instructions, because veprof_display divides by this number.
+    text += fmt::format("{:.0f};{:.0f};1", row.samples, *row[ve_counter::usrcc]);
     for (std::size_t counter = 2; counter < ve_counters; ++counter)
       text += ";0";
-    text += ';' + field_of(symbol) + '\n';
+    text += ';' + row.symbol + '\n';
   }
   return text;
 }
@@ -270,9 +299,7 @@ veprof_file parse_veprof(std::string_view text, const std::string& name) {
 
 std::string veprof_table(const veprof_file& asked) {
   veprof_file file = asked;
-  std::sort(file.rows.begin(), file.rows.end(), [](const veprof_row& a, const veprof_row& b) {
-    return std::tie(b.samples, a.symbol) < std::tie(a.samples, b.symbol);
-  });
+  sort_rows(file);
   double all_samples = 0;
   for (const veprof_row& row : file.rows)
     all_samples += row.samples;
@@ -310,7 +337,7 @@ void print_veprof(std::FILE* to, const std::string& path) {
     taken = ::read(file.get(), part.data(), part.size());
     if (taken > 0) text.append(part.data(), static_cast<std::size_t>(taken));
     if (taken < 0 && errno == EINTR) taken = 1;
-    if (text.size() > most_bytes) throw failed_run(path + ": too large for a veprof.out");
+    if (text.size() > max_bytes) throw failed_run(path + ": too large for a veprof.out");
   }
   if (taken < 0)
     throw failed_run("cannot read " + path + ": " + std::generic_category().message(errno));

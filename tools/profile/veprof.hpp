@@ -12,33 +12,33 @@
 
 namespace farcall::tool {
 
-/// The counters of a Vector Engine's core, in the order of the columns of veprof.out.
+/// Counters of one core of a Vector Engine, in the order of the columns of veprof.out.
 enum class ve_counter : std::uint8_t {
   usrcc, ///< cycles
   ex,    ///< instructions
   vx,    ///< vector instructions
   fpec,  ///< floating-point operations
   ve,    ///< elements of vector instructions
-  vecc,  ///< cycles with a vector instruction
-  l1mcc, ///< cycles lost to misses of the first cache
+  vecc,  ///< cycles in which a vector instruction runs
+  l1mcc, ///< cycles lost to misses of the first-level cache
   ve2,
-  varec, ///< cycles with a vector instruction that computes
-  vldec, ///< cycles with a vector instruction that loads
-  pccc,  ///< cycles lost to conflicts at the port to memory
+  varec, ///< cycles in which a vector instruction computes
+  vldec, ///< cycles in which a vector instruction loads
+  pccc,  ///< cycles lost to conflicts at the memory port
   pmc10,
-  vlec,  ///< elements loaded by vector instructions
-  vlcme, ///< of them, those that missed the last cache
-  fmaec, ///< operations of fused multiplications and additions beyond the first
+  vlec,  ///< number of elements that vector instructions have loaded
+  vlcme, ///< number of loaded elements (`vlec`) that missed the last-level cache
+  fmaec, ///< number of the second operations of all fused multiply-adds
   ptcc,
   ttcc,
   vl,
 };
 inline constexpr std::size_t ve_counters = 18;
 
-/// A function in a veprof.out.
+/// A row of a veprof.out, with the counters of one function.
 struct veprof_row {
   double samples = 0;
-  std::array<std::optional<double>, ve_counters> counters; ///< nothing: not counted
+  std::array<std::optional<double>, ve_counters> counters; ///< empty if not counted
   std::string symbol;
 
   [[nodiscard]] std::optional<double> operator[](ve_counter counter) const {
@@ -46,34 +46,40 @@ struct veprof_row {
   }
 };
 
-/// What a veprof.out says; texts are empty where it says nothing.
+/// Content of a veprof.out. A text is empty if the file does not contain it.
 struct veprof_file {
   std::string version;
-  std::string pmmr; ///< which counters the core was told to count
+  std::string pmmr; ///< value that says which counters the core was configured to count
   std::string host;
   std::string card;
   std::optional<double> mhz;
   std::vector<veprof_row> rows;
 };
 
-/// The profile as a veprof.out: the samples and the time of each function, the most first, the time
-/// in nanoseconds as the cycles of 1000 MHz. A sampler in software counts no more. The card is "-",
-/// each function has one instruction, and other counters are 0: SX-Aurora's veprof_display takes no
-/// empty fields, and divides by the number of instructions. Throws std::invalid_argument
-/// for a damaged profile.
+/// Returns the profile as rows of a veprof.out, in descending order of samples. A row has the
+/// samples in which its function is the innermost one, and their time. It has no other counters,
+/// because a software sampler counts nothing else. The time is given in cycles of 1000 MHz, each of
+/// which is a nanosecond. Throws std::invalid_argument if the profile is damaged.
+[[nodiscard]] veprof_file veprof_of(const profile& seen, std::string_view host);
+
+/// Returns the profile as the text of a veprof.out, which SX-Aurora's veprof_display can read. Each
+/// function has one instruction, because veprof_display divides by the number of instructions.
+/// Unknown counters are 0, because veprof_display rejects empty fields. Throws
+/// std::invalid_argument if the profile is damaged.
 [[nodiscard]] std::string veprof_text(const profile& seen, std::string_view host);
 
-/// Reads what veprof_text() or SX-Aurora's veprof has written; of the former, only samples and time
-/// are values. Throws failed_run, which names the
-/// file (`name`) and the line, for a file that is none, or has lost its end.
+/// Parses the output of veprof_text() or of SX-Aurora's veprof. If veprof_text() has made the text,
+/// keeps only the samples and the time, because the other counters are placeholders. Throws
+/// failed_run, with the file (`name`) and the line, if the text is no veprof.out or is truncated.
 [[nodiscard]] veprof_file parse_veprof(std::string_view text, const std::string& name);
 
-/// A row for each function, most samples first, then by name, and the sum of the samples. Columns
-/// that need counters which no row has are not there. Names of more than 20 characters have their
-/// own line.
+/// Returns a table for users with a row for each function and the sum of the samples. Rows are in
+/// descending order of samples, and then in the order of names. A column is omitted if its counters
+/// are missing in all rows. A name of more than 20 characters gets a separate line.
 [[nodiscard]] std::string veprof_table(const veprof_file& file);
 
-/// Reads a veprof.out and writes its table. Throws failed_run where one of them cannot be done.
+/// Reads a veprof.out and writes it to `to` as a table. Throws failed_run if reading or writing
+/// fails.
 void print_veprof(std::FILE* to, const std::string& path);
 
 } // namespace farcall::tool

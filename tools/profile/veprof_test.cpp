@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::ThrowsMessage;
 
-// As SX-Aurora's tool writes it: all counters, at 1400 MHz.
+// A file of SX-Aurora's tool: all counters, at 1400 MHz.
 const std::string of_the_original =
     "# version;PMMR;hostname;card;mhz\n"
     "0.1;35459249995776;aurora;1;1400\n"
@@ -42,7 +42,7 @@ TEST(veprof, writes_samples_and_time) {
   EXPECT_THAT(text, HasSubstr("\n3;30000000;1;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0;0;axpy\n"));
 }
 
-// As veprof_display reads it: it splits lines, makes numbers of what can be one, and divides.
+// Parses like veprof_display: splits lines, converts fields to numbers if possible, and divides.
 TEST(veprof, writes_what_other_readers_can_split_and_divide) {
   profile seen = example_profile();
   seen.samples_per_second = 0;
@@ -98,8 +98,8 @@ TEST(veprof, shows_only_the_columns_that_it_knows) {
 }
 
 TEST(veprof, shows_what_the_counters_tell) {
-  // The kernel: 2.1e9 of 2.8e9 cycles, 1.5 s; vectors for half of it, 0.75 s, of which 0.5 s
-  // compute and 0.3 s load; 200000 of 3000 - 1000 + 200000 operations; 4.2e9 floating-point
+  // Function of_a_kernel: 2.1e9 of 2.8e9 cycles, 1.5 s; vectors for half of it, 0.75 s, of which
+  // 0.5 s compute and 0.3 s load; 200000 of 3000 - 1000 + 200000 operations; 4.2e9 floating-point
   // operations, and 2.1e9 more than instructions, in 1.5 s; 200 elements per instruction; 0.1 s and
   // 0.2 s lost; three of four elements from the cache.
   EXPECT_EQ(
@@ -133,7 +133,7 @@ TEST(veprof, refuses_other_files) {
   expect_bad("a\n0.1;;;;1\nc\nnan;;;;;;;;;;;;;;;;;;;f\n", "line 4: \"nan\" is no number");
 }
 
-TEST(veprof, refuses_what_was_cut_off_anywhere_but_behind_a_function) {
+TEST(veprof, refuses_truncated_files) {
   const std::string whole = of_the_original;
   std::size_t lines = 0;
   for (std::size_t length = 1; length < whole.size(); ++length) {

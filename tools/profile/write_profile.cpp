@@ -50,7 +50,7 @@ std::string table_by(const profile& p, roots root) {
   return function_table(p, options);
 }
 
-// The first that fits is taken.
+// File formats by the endings of file names. The first ending that matches is used.
 constexpr profile_format profile_formats[] = {
     {".svg",
      [](const profile& p, roots root) {
@@ -72,9 +72,9 @@ const profile_format& format_of(const std::string& path) {
     if (path.ends_with(format.ending)) return format;
     endings += fmt::format("{}{}", endings.empty() ? "" : ", ", format.ending);
   }
-  throw usage_problem(fmt::format("-o {}: the ending of the name says in which format a profile is "
-                                  "written; take one of {}",
-                                  path, endings));
+  throw usage_problem(
+      fmt::format("-o {}: the ending of the name selects the format of a profile; take one of {}",
+                  path, endings));
 }
 
 } // namespace
@@ -82,7 +82,7 @@ const profile_format& format_of(const std::string& path) {
 void check_profile_file(const std::string& path) {
   (void)format_of(path);
   std::error_code ignored;
-  // Who reads a pipe would take it for ended when it has been tried.
+  // Don't probe a pipe, because its reader would see the end of the data when the probe closes it.
   if (!std::filesystem::is_fifo(path, ignored)) const output_probe tried("-o", path);
 }
 

@@ -7,12 +7,13 @@
 
 namespace farcall::tool {
 
-/// Throws usage_problem when the file's ending stands for no format, naming the endings that there
-/// are, and when the file cannot be written. Before anything is sampled; leaves no file behind.
+/// Checks the name of a profile's file. Throws usage_problem if the ending is no known format, with
+/// the list of endings, or if the file cannot be written. Must be called before sampling. Leaves no
+/// file behind.
 void check_profile_file(const std::string& path);
 
-/// Writes a profile in the format that the file's ending stands for; `root` is for flame graphs.
-/// Throws usage_problem as above, and failed_run when the file cannot be written.
+/// Writes a profile in the format that the file's ending names. `root` is used for flame graphs.
+/// Throws usage_problem like check_profile_file(), and failed_run if the file cannot be written.
 void write_profile(const std::string& path, const profile& p,
                    call_tree_options::roots root = call_tree_options::roots::functions);
 

@@ -10,15 +10,18 @@
 namespace farcall::tool {
 namespace {
 
-/// Between two looks at what workers run: not a divisor of what programs repeat things by.
-constexpr std::chrono::microseconds between_looks{19'700};
-/// Functions that a process is seen to run: no real one runs so many between two samples.
-constexpr std::size_t most_running = 10'000;
+/// Time between two polls of the handlers that run. Programs often repeat their work with a round
+/// period. This time is no divisor of such periods, because otherwise each poll could find the same
+/// handler.
+constexpr std::chrono::microseconds between_polls{19'700};
+/// Maximum number of different handlers that polling a process between two samples can record. Real
+/// processes run fewer.
+constexpr std::size_t max_running = 10'000;
 
 } // namespace
 
 void job_sampler::keep_job_of(pid_t process, job_sample& sample) {
-  std::set<job_key> jobs; // one may be in several
+  std::set<job_key> jobs; // the jobs of the process, which may take part in several jobs
   for (const job_sample::process& p : sample.processes) {
     if (p.number == process) jobs.insert(job_of(p));
   }
@@ -71,12 +74,13 @@ void job_sampler::look_once() noexcept {
         if (running == 0) continue;
         if (const auto at = of_process.running.find(running); at != of_process.running.end()) {
           ++at->second;
-        } else if (of_process.running.size() < most_running) {
+        } else if (of_process.running.size() < max_running) {
           of_process.running.emplace(running, 1);
         }
       }
     } catch (const std::exception&) {
-      // The next sample says what is wrong with its counters.
+      // Ignore damaged counters here. The next take() reads the same counters, and reports them by
+      // others().
     }
   }
 }
@@ -87,7 +91,7 @@ void job_sampler::watch(std::chrono::steady_clock::time_point end,
     look_once();
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) return;
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(end - now, between_looks));
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(end - now, between_polls));
   }
 }
 

@@ -8,20 +8,23 @@
 
 namespace farcall::tool {
 
-/// Looks at what the jobs of this user do, without disturbing them.
+/// Samples the counters of jobs on this machine, as far as this user may read them. The jobs do not
+/// notice it.
 class job_sampler {
  public:
-  /// `process`: a process of the only job to look at; else all jobs.
+  /// `process` is any process of the job that is sampled. If it is empty, all jobs are sampled.
   explicit job_sampler(std::optional<pid_t> process) : only_(process) {}
 
-  /// What has been counted until now. Finds processes that have begun, and lets go of those that
-  /// have ended. Leaves out those whose counters make no sense.
+  /// Takes a sample of the counters. Finds the processes anew, so that new ones are included and
+  /// ended ones are not. Leaves out damaged counters, which others() then reports.
   [[nodiscard]] job_sample take();
-  /// Looks, again and again, at what workers run, until `end` or until `is_over()`, which is asked
-  /// each time; the next sample has it. Sleeps in between.
+  /// Polls from time to time which handlers the workers run. Ends at the time `end`, or earlier if
+  /// `is_over()` returns true. That function is called before each poll. take() adds the results to
+  /// the next sample.
   void watch(std::chrono::steady_clock::time_point end, const std::function<bool()>& is_over);
 
-  /// What the last sample lacks.
+  /// Returns the number of counters that could not be read for the last sample, and the reason for
+  /// one of the processes.
   [[nodiscard]] const unreadable_counters& others() const noexcept { return others_; }
 
  private:
@@ -36,7 +39,8 @@ class job_sampler {
   std::optional<pid_t> only_;
   unreadable_counters others_;
   std::vector<counted_process> processes_;
-  std::map<ino_t, looks> looks_; ///< by the file of a process's counters
+  /// Results of polling; the key is the inode of a process's counters.
+  std::map<ino_t, looks> looks_;
 };
 
 } // namespace farcall::tool

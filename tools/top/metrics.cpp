@@ -30,13 +30,12 @@ double as_double(std::uint64_t count) noexcept { return static_cast<double>(coun
 std::string metrics_text(const job_sample& sample) {
   metric_family calls("farcall_calls_total", "counter",
                       "Calls sent, by the node that they went to.");
-  metric_family posts("farcall_posts_total", "counter", "Calls sent that want no answer.");
-  metric_family answers("farcall_answers_total", "counter", "Calls that have ended.");
+  metric_family posts("farcall_posts_total", "counter", "Calls sent that need no reply.");
+  metric_family ended("farcall_answers_total", "counter", "Calls that have ended.");
   metric_family failures("farcall_call_failures_total", "counter",
                          "Calls that ended with an exception.");
   metric_family full("farcall_lane_full_total", "counter", "Times that a caller waited for space.");
-  metric_family sent("farcall_sent_bytes_total", "counter",
-                     "Bytes of requests and of answers sent.");
+  metric_family sent("farcall_sent_bytes_total", "counter", "Bytes of requests and replies sent.");
   metric_family handlers("farcall_handler_calls_total", "counter", "Requests served, by function.");
   metric_family sleeps("farcall_worker_sleeps_total", "counter", "Times that a worker slept.");
   metric_family puts("farcall_put_bytes_total", "counter", "Bytes put.");
@@ -64,7 +63,7 @@ std::string metrics_text(const job_sample& sample) {
       }
       calls.add(labels, as_double(called.calls));
       posts.add(labels, as_double(called.posts));
-      answers.add(labels, as_double(called.answers));
+      ended.add(labels, as_double(called.answers));
       failures.add(labels, as_double(called.failures));
       full.add(labels, as_double(called.full));
       sent.add(labels, as_double(called.bytes_out + served.bytes_out));
@@ -93,7 +92,7 @@ std::string metrics_text(const job_sample& sample) {
     resident.add(own, as_double(p.usage.resident_bytes));
   }
   std::string text;
-  for (const metric_family* m : {&calls, &posts, &answers, &failures, &full, &sent, &handlers,
+  for (const metric_family* m : {&calls, &posts, &ended, &failures, &full, &sent, &handlers,
                                  &sleeps, &puts, &gets, &processor, &resident})
     text += m->text();
   return text;
@@ -108,10 +107,11 @@ void serve_metrics(const std::string& address, const std::function<std::string()
     throw usage_problem(e.what());
   }
   if (!is_loopback_name(where.host)) {
-    throw usage_problem("--listen takes a loopback address, as 127.0.0.1:9464: whoever asks is "
-                        "answered; let a proxy, or ssh -L, ask for others");
+    throw usage_problem("--listen takes a loopback address, such as 127.0.0.1:9464, because there "
+                        "is no authentication; use a proxy, or ssh -L, for other machines");
   }
-  // Taken by this thread, whichever thread of the process they would arrive at.
+  // Block the signals before the server's threads start, so that the threads inherit this. The
+  // signals then wait until this thread receives them by sigwait().
   sigset_t end;
   ::sigemptyset(&end);
   ::sigaddset(&end, SIGINT);

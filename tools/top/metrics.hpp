@@ -7,13 +7,15 @@
 
 namespace farcall::tool {
 
-/// All counts of the sample in Prometheus' text format, version 0.0.4.
+/// Returns all counters of the sample in Prometheus' text format, version 0.0.4.
 [[nodiscard]] std::string metrics_text(const job_sample& sample);
 
-/// Answers HTTP GET /metrics at `address` (host:port; port 0: any that is free) with what `text`
-/// returns then, which is called on a thread of its own, one call at a time, until SIGINT or
-/// SIGTERM. `listening(address)` is called once it does. Loopback only: nobody is asked who they
-/// are (http_server). Throws usage_problem for another address, and error where it cannot listen.
+/// Serves metrics at http://`address`/metrics until SIGINT or SIGTERM arrives. For each request,
+/// the text of the reply is the result of `text()`. `text` is called on another thread, one call at
+/// a time. `address` is host:port, and port 0 means any free port. When the server listens,
+/// `listening` is called with the server's address. Only loopback addresses are accepted, because
+/// the server does not authenticate its clients (http_server). Throws usage_problem for other
+/// addresses, and error if the server cannot listen.
 void serve_metrics(const std::string& address, const std::function<std::string()>& text,
                    const std::function<void(const std::string&)>& listening);
 

@@ -48,7 +48,7 @@ TEST(metrics, quote_names_of_functions) {
               HasSubstr("function=\"quote\\\"back\\\\slash\uFFFDnew\"} 3\n"));
 }
 
-TEST(metrics, are_text_whatever_functions_are_called) {
+TEST(metrics, keep_their_format_with_any_function_name) {
   job_sample sample = one_process();
   sample.processes[0].counts.functions = {"a\xFF\xC2\x9B"};
   EXPECT_THAT(metrics_text(sample), HasSubstr("function=\"a\uFFFD\uFFFD\"} 3\n"));

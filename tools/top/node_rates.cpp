@@ -13,12 +13,14 @@
 namespace farcall::tool {
 namespace {
 
-/// What has grown less than nothing belongs to another.
+/// Returns how much a counter has grown. A counter that is lower than before belongs to a new
+/// process, so its growth is its value.
 double growth(std::uint64_t before, std::uint64_t after) {
   return after >= before ? static_cast<double>(after - before) : static_cast<double>(after);
 }
 
-/// Sums over all lanes of a process to, or from, one node.
+/// Sums of counters over several lanes: over all lanes on which a process serves calls, or over the
+/// lanes on which it calls one node.
 struct lane_sums {
   std::uint64_t requests = 0;
   std::uint64_t bytes_in = 0;
@@ -67,7 +69,8 @@ const job_sample::process* find(const job_sample& sample, ino_t file) {
   return at == sample.processes.end() ? nullptr : &*at;
 }
 
-/// Nodes of all jobs, as the processes here know them.
+/// Returns the nodes of all jobs, without rates. The nodes are the processes in the sample, and the
+/// nodes of which these processes know.
 std::map<std::pair<job_key, node_id>, node_rates> nodes_of(const job_sample& sample) {
   std::map<std::pair<job_key, node_id>, node_rates> nodes;
   for (const job_sample::process& p : sample.processes) {
@@ -78,7 +81,8 @@ std::map<std::pair<job_key, node_id>, node_rates> nodes_of(const job_sample& sam
       n.node = known.node;
       n.name = known.name;
       n.machine = known.machine;
-      // Nodes here have their numbers as this process knows them.
+      // If the node's process is in the sample, its process id is already set. The id that another
+      // process knows may be of another PID namespace.
       if (!n.is_here) n.process = known.process;
       if (p.counts.node == host_id || n.route.empty()) n.route = known.route;
     }
@@ -117,7 +121,8 @@ void add_own_counts(node_rates& n, const job_sample::process* before,
   n.busy = static_cast<double>(busy) / static_cast<double>(after.looks);
 }
 
-/// What a process counts of its calls to others.
+/// Adds the counters that one process has for its calls to the node. A local node's requests and
+/// bytes are not added here, because its own counters have them.
 void add_calls(node_rates& n, const job_sample::process* before, const job_sample::process& after,
                duration_counts& latency, double seconds) {
   const lane_sums then = before != nullptr ? called_on(before->counts, n.node) : lane_sums{};
@@ -145,7 +150,9 @@ void find_hosts(job_sample& sample) {
       if (c.node != host_id || c.process != own.host_process ||
           c.host_process != own.host_process || c.host_machine != own.host_machine)
         continue;
-      // The one beside it, where several fit; a job may also be in more than one container.
+      // Several processes may match, because processes of different containers may have equal ids.
+      // Prefer a host in the same PID namespace as the process. A job may span several containers,
+      // so another host is better than none.
       if (!p.host || other.numbers == p.numbers) p.host = other.number;
     }
   }

@@ -13,7 +13,7 @@ namespace {
 
 using testing::Optional;
 
-/// A host that calls a target here and one elsewhere.
+/// A host that calls a local target and a remote one.
 job_sample two_nodes() {
   job_sample sample;
   job_sample::process host;
@@ -57,7 +57,7 @@ const node_rates& node_of(const std::vector<node_rates>& all, node_id node) {
   throw std::runtime_error("no such node");
 }
 
-TEST(node_rates, are_of_what_the_node_itself_has_served) {
+TEST(node_rates, come_from_the_node_itself_if_local) {
   const job_sample before = two_nodes();
   job_sample later = after(before, 2);
   later.processes[1].counts.workers[0].requests = 500;
@@ -74,7 +74,7 @@ TEST(node_rates, are_of_what_the_node_itself_has_served) {
   EXPECT_TRUE(target.is_here);
 }
 
-TEST(node_rates, are_of_what_others_have_sent_where_the_node_is_elsewhere) {
+TEST(node_rates, come_from_callers_for_remote_nodes) {
   const job_sample before = two_nodes();
   job_sample later = after(before, 1);
   auto& lane = later.processes[0].counts.callers[1];
@@ -105,13 +105,13 @@ TEST(node_rates, take_durations_of_the_interval_only) {
   latency.add(65536);
   latency.add(65536);
   const node_rates target = node_of(rates_between(before, later), 1);
-  // The middle of 1024 to 1280, and of 65536 to 81920.
+  // Middles of the buckets 1024 to 1280, and 65536 to 81920.
   EXPECT_THAT(target.p50, Optional(1152.0));
   EXPECT_THAT(target.p99, Optional(73728.0));
   EXPECT_EQ(node_of(rates_between(before, later), 2).p50, std::nullopt);
 }
 
-TEST(node_rates, say_what_workers_ran_for_the_longest) {
+TEST(node_rates, name_the_function_that_ran_longest) {
   const job_sample before = two_nodes();
   job_sample later = after(before, 1);
   constexpr std::uint64_t add_key = am::first_user_key + 2;
@@ -122,7 +122,7 @@ TEST(node_rates, say_what_workers_ran_for_the_longest) {
   EXPECT_EQ(target.function, "add");
 }
 
-TEST(node_rates, start_anew_where_a_process_is_another) {
+TEST(node_rates, restart_with_a_new_process) {
   job_sample before = two_nodes();
   before.processes[1].counts.workers[0].requests = 1'000'000;
   job_sample later = after(before, 1);
@@ -141,7 +141,7 @@ TEST(node_rates, keep_jobs_apart) {
   EXPECT_EQ(rates_between(both, after(both, 1)).size(), 6U);
 }
 
-/// As process 1 of a container, whose targets have the numbers behind it.
+/// Renumbers a sample as in a container: the host is process 1, and its targets follow.
 job_sample in_container(job_sample sample, ino_t numbers, pid_t first_number) {
   for (auto& p : sample.processes) {
     p.counts.process = 1 + p.counts.node;
@@ -171,7 +171,7 @@ TEST(node_rates, keep_jobs_of_containers_apart) {
   EXPECT_DOUBLE_EQ(nodes[4].calls, 0);
 }
 
-TEST(node_rates, of_a_job_in_two_containers_are_together) {
+TEST(node_rates, merge_a_job_in_two_containers) {
   job_sample sample = in_container(two_nodes(), 1000, 50);
   sample.processes[1].numbers = 2000;
   find_hosts(sample);
@@ -184,7 +184,7 @@ TEST(node_rates, are_none_without_processes) {
   EXPECT_TRUE(rates_between(two_nodes(), job_sample{}).empty());
 }
 
-TEST(handler_name, is_that_of_the_function_where_it_is_known) {
+TEST(handler_name, is_the_functions_name_if_known) {
   process_counters counts;
   counts.functions = {"", "", "N7farcall4fn_tIXadL_Z3subiiEEEE"};
   EXPECT_EQ(handler_name(counts, am::first_user_key + 2), "sub");

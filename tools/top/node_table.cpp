@@ -14,13 +14,13 @@ namespace {
 
 struct node_column {
   std::string header;
-  bool is_text;   ///< to the left
-  int importance; ///< the lowest goes first
+  bool is_text;   ///< aligned left
+  int importance; ///< columns that do not fit are dropped, the one with the lowest importance first
   std::function<std::string(const node_rates&)> cell;
 };
 
 std::string bytes_per_second(double bytes) {
-  // Beyond what the number holds there is damage only.
+  // Larger values are printed as this value. Only damaged counters have such values.
   constexpr double most = 1e18;
   return bytes < 0.5 ? "0" : format_bytes(static_cast<std::uint64_t>(std::min(bytes, most))) + "/s";
 }
@@ -60,7 +60,7 @@ std::vector<node_column> columns_for(const std::vector<node_rates>& nodes) {
   return columns;
 }
 
-/// Of a text that takes more columns than that, the beginning.
+/// Returns the text, truncated to `width` columns of the terminal.
 std::string cut_to(const std::string& text, std::size_t width) {
   if (display_width(text) <= width) return text;
   std::string kept;
@@ -114,7 +114,8 @@ std::vector<std::string> node_table(const std::vector<node_rates>& nodes, std::s
   for (std::size_t c = 0; c < columns.size(); ++c) {
     widths[c] = columns[c].header.size();
     for (const node_rates& n : nodes) {
-      // Names come from other processes, and might move the cursor.
+      // Replace control characters. The names come from other processes, and could otherwise
+      // control the terminal.
       cells[c].push_back(valid_text(columns[c].cell(n)));
       widths[c] = std::max(widths[c], display_width(cells[c].back()));
     }
@@ -126,8 +127,8 @@ std::vector<std::string> node_table(const std::vector<node_rates>& nodes, std::s
       sum += is_shown[c] ? widths[c] + 2 : 0;
     return sum < 2 ? 0 : sum - 2;
   };
-  // What functions are called may take any length; enough of it to tell them apart is worth more
-  // than other columns.
+  // Width to which the names of functions are reduced before columns are dropped. Names may be
+  // long, but their first letters distinguish them well enough.
   constexpr std::size_t enough_of_function = 12;
   std::size_t& function_width = widths.back();
   while (width != 0 && total() > width) {

@@ -11,19 +11,21 @@
 
 namespace farcall::tool {
 
-/// What the rows are sorted by.
+/// Value by which the rows of the table are sorted.
 enum class node_order : std::uint8_t { node, calls, p99, queue, busy, processor, memory };
 
-/// Sorts in place: the largest first, but for numbers of nodes.
+/// Sorts the nodes in place. The order `node` is ascending, by job and then by node. All other
+/// orders are descending.
 void sort_nodes(std::vector<node_rates>& nodes, node_order by);
 
-/// The table, a line each, the first with the headers. Columns that do not fit into `width` are
-/// left out, the least important first, and the last that stays is cut; without a bound for 0. A
-/// column for the job is there only where there are several.
+/// Returns the lines of the table, the headers first. `width` is the maximum width of a line; 0
+/// means no limit. If the columns do not fit, the least important ones are dropped. If only one
+/// column is left and is too wide, it is truncated. There is a column for the job only if there are
+/// several jobs.
 [[nodiscard]] std::vector<std::string> node_table(const std::vector<node_rates>& nodes,
                                                   std::size_t width);
 
-/// One object for each node.
+/// Returns a JSON array with an object for each node.
 [[nodiscard]] json nodes_json(const std::vector<node_rates>& nodes);
 
 } // namespace farcall::tool

@@ -38,14 +38,14 @@ TEST(node_table, fits_any_width) {
   }
 }
 
-TEST(node_table, keeps_what_matters_most_where_there_is_little_room) {
+TEST(node_table, keeps_important_columns_if_space_is_short) {
   const std::string header = node_table(some_nodes(), 20).front();
   EXPECT_THAT(header, HasSubstr("node"));
   EXPECT_THAT(header, HasSubstr("calls/s"));
   EXPECT_THAT(header, Not(HasSubstr("name")));
 }
 
-TEST(node_table, shows_everything_where_there_is_no_bound) {
+TEST(node_table, shows_everything_without_a_width) {
   const auto lines = node_table(some_nodes(), 0);
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_THAT(lines[0], HasSubstr("function"));
@@ -54,7 +54,7 @@ TEST(node_table, shows_everything_where_there_is_no_bound) {
   EXPECT_THAT(lines[0], Not(HasSubstr("job")));
 }
 
-TEST(node_table, names_the_job_where_there_are_several) {
+TEST(node_table, names_the_job_if_there_are_several) {
   auto nodes = some_nodes();
   nodes[2].job = 200;
   EXPECT_THAT(node_table(nodes, 0).front(), HasSubstr("job"));
@@ -62,7 +62,7 @@ TEST(node_table, names_the_job_where_there_are_several) {
 
 TEST(node_table, has_headers_without_nodes) { EXPECT_EQ(node_table({}, 80).size(), 1U); }
 
-TEST(node_table, lets_no_name_move_the_cursor) {
+TEST(node_table, replaces_control_characters_in_names) {
   auto nodes = some_nodes();
   nodes[0].name = "\x1b[2J\nroot";
   EXPECT_THAT(node_table(nodes, 0)[1], HasSubstr("\uFFFD[2J\uFFFDroot"));
@@ -86,7 +86,7 @@ TEST(sort_nodes, puts_the_largest_first) {
   EXPECT_THAT(sorted_by(node_order::memory), ElementsAre(2, 0, 1));
 }
 
-TEST(nodes_json, says_null_where_nothing_is_known) {
+TEST(nodes_json, has_null_for_unknown_values) {
   auto nodes = some_nodes();
   nodes.resize(1);
   nodes[0].is_here = false;

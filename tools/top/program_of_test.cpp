@@ -14,7 +14,7 @@ namespace {
 
 int sum(int a, int b) { return a + b; }
 
-/// Most of the time that the job runs, whatever else the machine does.
+/// Handler that takes most of the job's run time, even on a busy machine.
 void linger() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
 bool has_input_ended() {

@@ -30,7 +30,7 @@ constexpr const char* keys_line =
 } // namespace
 
 screen::screen() {
-  // So that names in UTF-8 are drawn as they are.
+  // The C library must use the user's locale, because the names are drawn in UTF-8.
   std::setlocale(LC_CTYPE, "");
   const char* const name = std::getenv("TERM"); // NOLINT(concurrency-mt-unsafe): one thread
   if (newterm(name, stdout, stdin) == nullptr) {
@@ -103,7 +103,8 @@ void screen::draw(const std::string& title, const std::vector<node_rates>& nodes
   if (rows < 1 || columns < 1) return;
   std::vector<node_rates> sorted = nodes;
   sort_nodes(sorted, asked_.order);
-  // Drawing into the last place of the last line would scroll.
+  // Don't use the last column of the terminal. Drawing a character into the last cell of the last
+  // line would scroll the screen.
   const auto width = static_cast<std::size_t>(std::max(columns - 1, 1));
   const std::vector<std::string> lines = node_table(sorted, width);
   const auto put = [&](int row, const std::string& text) {
@@ -112,15 +113,15 @@ void screen::draw(const std::string& title, const std::vector<node_rates>& nodes
   erase();
   put(0, asked_.is_paused ? title + "  (paused)" : title);
   const bool has_keys = rows > 4;
-  const int room = rows - 2 - (has_keys ? 1 : 0);
-  const auto shown = static_cast<std::size_t>(std::max(room, 0));
+  const int space = rows - 2 - (has_keys ? 1 : 0);
+  const auto shown = static_cast<std::size_t>(std::max(space, 0));
   first_row_ = std::min(first_row_, lines.size() - 1 - std::min(lines.size() - 1, shown));
   if (rows > 1) {
     attron(A_REVERSE);
     put(1, lines.front() + std::string(width - std::min(width, lines.front().size()), ' '));
     attroff(A_REVERSE);
   }
-  for (int row = 0; row < room; ++row) {
+  for (int row = 0; row < space; ++row) {
     const std::size_t at = 1 + first_row_ + static_cast<std::size_t>(row);
     if (at < lines.size()) put(row + 2, lines[at]);
   }

@@ -8,28 +8,31 @@
 
 namespace farcall::tool {
 
-/// The terminal, taken for a live view and given back as it was, also when a signal ends the
-/// process. One at a time.
+/// Shows a live view, for which it takes over the whole terminal. Restores the terminal when the
+/// object is destroyed, and also if a signal ends the process. Only one object may exist at a time.
 class screen {
  public:
-  /// Throws failed_run where the terminal cannot do what is needed, which names TERM.
+  /// Throws failed_run if the terminal cannot show a live view. The error names the variable TERM.
   screen();
   screen(const screen&) = delete;
   screen& operator=(const screen&) = delete;
   ~screen();
 
-  /// What the keys have asked for.
+  /// The user's choices, which the user makes by pressing keys.
   struct wishes {
     node_order order = node_order::node;
     bool is_paused = false;
     bool quits = false;
   };
 
-  /// Takes the keys that were pressed, at once; true when there were any, or the size has changed.
+  /// Handles the keys that were pressed, without waiting for more. If a signal asks the process to
+  /// end, sets quits as a key would. Returns true if a key was pressed, or if the size of the
+  /// terminal has changed.
   bool take_keys();
   [[nodiscard]] const wishes& asked() const noexcept { return asked_; }
 
-  /// Draws: `title` on top, then the table of the nodes as far as they fit, then the keys.
+  /// Draws the screen: `title` in the first line, then as many rows of the table as fit, and a help
+  /// text on the keys in the last line.
   void draw(const std::string& title, const std::vector<node_rates>& nodes);
 
  private:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Looks at a running job with `farcall top`, in each of the ways in which it shows what it finds.
+"""Runs `farcall top` on a running job, with each of its outputs.
 
 Run as: top_test.py <farcall> <program of a job that ends with its standard input>
 """
@@ -46,7 +46,7 @@ def job(program):
 
 def wait_until_it_calls(farcall, host):
     """Returns the nodes of the job after an interval in which all of them worked. On a busy machine
-    the job may stand still for a while, so intervals become longer."""
+    the job may make no progress for a while, so intervals become longer."""
     end = time.monotonic() + LIMIT_S
     delay_ms = 300
     while time.monotonic() < end:
@@ -74,7 +74,7 @@ def check_json(farcall, host):
 
 
 def check_text(farcall, host):
-    # Not a terminal: nothing is cut, and there is nothing but text.
+    # A pipe is not a terminal: names are not cut, and the output is plain text.
     done = run(farcall, "top", "--iterations", "2", "--delay", "200", "--pid", str(host))
     check(done.returncode == 0 and "\x1b" not in done.stdout, "a pipe gets plain text")
     tables = done.stdout.strip().split("\n\n")
@@ -92,7 +92,7 @@ def check_text(farcall, host):
 
 
 class Terminal:
-    """A command on a terminal of a size."""
+    """A command on a terminal of a given size."""
 
     def __init__(self, rows, columns, *words, term="xterm"):
         self.pid, self.fd = pty.fork()
@@ -146,7 +146,7 @@ def check_terminal(farcall, host):
         shown.press("q")
         check(shown.status() == 0, f"it ends with q at {columns}x{rows}")
     shown = Terminal(24, 100, farcall, "top", "--delay", "100", "--pid", str(host))
-    # As in the table: with neither an exponent nor more digits than are known.
+    # Formatted as in the table: without an exponent, and with no more digits than are known.
     shown.wait_for(r"3 nodes, 3 processes here, (\d{3,}|\d+\.\d) calls/s")
     shown.press("p")
     shown.wait_for("paused")
@@ -157,8 +157,8 @@ def check_terminal(farcall, host):
 
 
 def metrics_in(text):
-    """By name: labels and value of each, as Prometheus' own client reads them. It is Debian's
-    (python3-prometheus-client), which another Python than Debian's does not find."""
+    """Returns labels and values of each metric by name, as read by Prometheus' own client. It is
+    Debian's (python3-prometheus-client), so only Debian's Python finds it."""
     read = ("import json, sys\n"
             "from prometheus_client.parser import text_string_to_metric_families as families\n"
             "print(json.dumps({f.name: [(s.labels, s.value) for s in f.samples]"
@@ -169,11 +169,11 @@ def metrics_in(text):
 
 
 def status_for(address, name):
-    """What is answered to one who takes this machine for `name`."""
+    """Returns the status for a client that takes this machine for `name`."""
     asked = urllib.request.Request(f"http://{address}/metrics", headers={"Host": name})
     try:
-        with urllib.request.urlopen(asked, timeout=LIMIT_S) as answer:
-            return answer.status
+        with urllib.request.urlopen(asked, timeout=LIMIT_S) as reply:
+            return reply.status
     except urllib.error.HTTPError as e:
         return e.code
 
@@ -185,9 +185,9 @@ def check_metrics(farcall, host):
         families, calls_before = {}, {}
         end = time.monotonic() + LIMIT_S
         while True:
-            with urllib.request.urlopen(where, timeout=LIMIT_S) as answer:
-                check(answer.headers["Content-Type"].startswith("text/plain"), "it is text")
-                families = metrics_in(answer.read().decode())
+            with urllib.request.urlopen(where, timeout=LIMIT_S) as reply:
+                check(reply.headers["Content-Type"].startswith("text/plain"), "it is text")
+                families = metrics_in(reply.read().decode())
             calls = {s["peer"]: value for s, value in families["farcall_calls"]
                      if s["node"] == "0"}
             if calls_before and calls["1"] > calls_before["1"]:
@@ -214,7 +214,7 @@ def check_metrics(farcall, host):
         with socket.create_connection(address.split(":"), timeout=LIMIT_S) as slow:
             slow.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
             server.terminate()
-            # One who never says what he wants does not keep it.
+            # A client that never finishes its request does not keep the server from ending.
             end = time.monotonic() + LIMIT_S
             while server.poll() is None and time.monotonic() < end:
                 with contextlib.suppress(OSError):
@@ -225,7 +225,7 @@ def check_metrics(farcall, host):
 
 @contextlib.contextmanager
 def offered(content, length):
-    """This process seems to count something."""
+    """Makes this process look like one with counters."""
     file = os.memfd_create("farcall-counters", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(file, length)
@@ -237,7 +237,7 @@ def offered(content, length):
 
 
 def check_damaged(farcall, host):
-    """Counters that make no sense do not keep those of others from being seen."""
+    """Damaged counters do not keep other processes' counters from being shown."""
     pid = os.getpid()
     header = struct.pack("8sIIQqqII", b"farcount", 1, 128, 192, pid, pid, 0, 0)
     for content, length in ((header, 192), (b"", 4096), (header, 1 << 33)):
@@ -264,7 +264,7 @@ def check_mistakes(farcall):
 
 
 def check_end(farcall, program):
-    """What is looked at ends, and so does the table."""
+    """The table ends together with the job."""
     with job(program) as host:
         wait_until_it_calls(farcall, host)
         look = subprocess.Popen([farcall, "top", "--delay", "100", "--pid", str(host)],

@@ -1,11 +1,13 @@
 #ifndef AM2_H
 #define AM2_H
 
-/* Active Messages 2.0, on farcall, for new programs in C and C++. Programs that exist include
-   amudp.h or ammpi.h, with amudp_spmd.h or ammpi_spmd.h; a source file includes one of the three.
+/* The interface of Active Messages 2.0, implemented by farcall, for new programs in C and C++.
+   Existing programs include amudp.h or ammpi.h instead, with amudp_spmd.h or ammpi_spmd.h. A source
+   file includes only one of am2.h, amudp.h and ammpi.h.
 
-   Handlers run in the calls of the thread that polls, nowhere else. Which threads may use a bundle
-   says its mode: AM_SEQ, one at a time; AM_PAR, any. docs/guide has a page on all of it. */
+   Handlers of messages run only inside library calls of a thread that polls. The mode of a bundle
+   says which threads may use the bundle: one thread at a time with AM_SEQ, any threads at once with
+   AM_PAR. A page in docs/guide describes this interface. */
 
 #if defined(AMUDP_H) || defined(AMMPI_H)
 #error "a source file includes one of am2.h, amudp.h and ammpi.h"
@@ -13,10 +15,11 @@
 
 #include "farcall_am2.h"
 
-/* Where an endpoint is. To be copied, compared with AMX_enEqual, and sent to others. */
+/* Name of an endpoint in the job. Names may be copied, compared with AMX_enEqual, and sent as
+   bytes. */
 typedef struct {
-  int node;     /* process of the job */
-  int endpoint; /* of the process */
+  int node;     /* number of the process in the job */
+  int endpoint; /* number of the endpoint in that process */
 } en_t;
 
 #include "farcall_am2_names.h"

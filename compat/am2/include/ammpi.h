@@ -1,12 +1,14 @@
 #ifndef AMMPI_H
 #define AMMPI_H
 
-/* The header of AMMPI, for its programs. They need no MPI. */
+/* Header for programs that were written for AMMPI. Programs that include it run on farcall, without
+   MPI. */
 
 #if defined(AMUDP_H) || defined(AM2_H)
 #error "a source file includes one of am2.h, amudp.h and ammpi.h"
 #endif
-/* Programs choose by the same macro on the command line. */
+/* The macro AMMPI tells programs that support several libraries that they use AMMPI. Such programs
+   are compiled with -DAMMPI, and this header redefines the macro as 1. */
 #undef AMMPI
 #define AMMPI 1
 
@@ -56,7 +58,7 @@ typedef amx_handler_fn_t ammpi_handler_fn_t;
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* There is no communicator to set: has no effect. */
+/* Has no effect, because farcall uses no MPI communicator. Returns AM_OK. */
 AM2_API int AMMPI_SetEndpointCommunicator(void* communicator);
 #ifdef __cplusplus
 }

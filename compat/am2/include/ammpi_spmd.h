@@ -1,8 +1,9 @@
 #ifndef AMMPI_SPMD_H
 #define AMMPI_SPMD_H
 
-/* The header of AMMPI for starting jobs: `farcall run --spmd -n 4 ./program`, or the program alone.
- */
+/* Header for jobs of programs that were written for AMMPI. A job of 4 processes is started by the
+   command `farcall run --spmd -n 4 ./program`. A process that is started alone is a job of one
+   process. */
 
 #include "ammpi.h"
 #include "farcall_am2_spmd.h"
@@ -25,7 +26,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Whether threads of the program may use the library at once: they may. `*provided` says so. */
+/* Call this function before the startup. A non-zero `threads` says that several threads will use
+   the library at once, which is always allowed. If `provided` is not NULL, the MPI thread level is
+   stored in *provided. Returns 1. */
 AM2_API int AMMPI_SPMDSetThreadMode(int threads, const char** provided, int* argc, char*** argv);
 #ifdef __cplusplus
 }

@@ -1,12 +1,13 @@
 #ifndef AMUDP_H
 #define AMUDP_H
 
-/* The header of AMUDP, for its programs. Nothing of theirs travels by UDP any more. */
+/* Header for programs that were written for AMUDP. Messages are sent by farcall, not by UDP. */
 
 #if defined(AMMPI_H) || defined(AM2_H)
 #error "a source file includes one of am2.h, amudp.h and ammpi.h"
 #endif
-/* Programs choose by the same macro on the command line. */
+/* The macro AMUDP tells programs that support several libraries that they use AMUDP. Such programs
+   are compiled with -DAMUDP, and this header redefines the macro as 1. */
 #undef AMUDP
 #define AMUDP 1
 
@@ -15,10 +16,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-/* An endpoint's name looks like an address, and is none. */
+/* Name of an endpoint. The type is a socket address as in AMUDP, but no socket has this address. */
 typedef struct sockaddr_in en_t;
 
-/* Those that take such names are other functions than in am2.h and ammpi.h. */
+/* Symbols of the functions that take an en_t. The symbols differ from those of am2.h and ammpi.h,
+   because en_t is another type there. */
 #define AM_AllocateEndpoint AMUDP_AllocateEndpoint
 #define AM_Map AMUDP_Map
 #define AM_MapAny AMUDP_MapAny
@@ -63,9 +65,9 @@ typedef amx_handler_fn_t amudp_handler_fn_t;
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Which interface is used is the job's business: has no effect. */
+/* Has no effect, because the job chooses its network interface. Returns AM_OK. */
 AM2_API int AMUDP_SetUDPInterface(uint32_t ipv4);
-/* Read by nothing: a thread that waits spins for a while, and then sleeps. */
+/* Has no effect, because a waiting thread always spins for a while and then sleeps. */
 AM2_API extern int AMUDP_PoliteSync;
 #ifdef __cplusplus
 }

@@ -1,7 +1,8 @@
 #ifndef AMUDP_SPMD_H
 #define AMUDP_SPMD_H
 
-/* The header of AMUDP for starting jobs: `./program 4 L ...` starts four processes here. */
+/* Header for jobs of programs that were written for AMUDP. The command `./program 4 L ...` starts
+   four processes of the program on this machine, for example. */
 
 #include "amudp.h"
 #include "farcall_am2_spmd.h"
@@ -10,8 +11,11 @@
 extern "C" {
 #endif
 
-/* Starts a job of `nproc` processes whose program is argv, with `extra_env` (NAME=value, up to a
-   NULL) in their environment. Non-zero when it has. */
+/* Spawn function, which starts a job of `nproc` processes with the command line `argv`. The
+   environment of these processes also contains the NAME=value strings of `extra_env`, an array
+   that ends with NULL. Returns non-zero if the processes were started. The three functions below
+   replace this process by the command that starts the processes, so that they return only after
+   an error. */
 typedef int (*amudp_spawnfn_t)(int nproc, int argc, char** argv, char** extra_env);
 AM2_API int AMUDP_SPMDLocalSpawn(int nproc, int argc, char** argv, char** extra_env);
 AM2_API int AMUDP_SPMDSshSpawn(int nproc, int argc, char** argv, char** extra_env);
@@ -22,19 +26,29 @@ typedef struct {
   const char* desc;
   amudp_spawnfn_t fnptr;
 } amudp_spawnfn_desc_t;
-/* The last has abbrev 0. */
+/* List of the spawn functions, each with the letter that selects it on the command line. An element
+   with the letter 0 ends the list. */
 AM2_API extern amudp_spawnfn_desc_t const AMUDP_Spawnfn_Desc[];
 
-/* In the process that the user has started: starts `nproc` more and never returns. In these:
-   returns as AM2_SPMDStartup. With nproc 0, argv[1] and argv[2] say how many and how, and are taken
-   out. */
+/* Starts a job of `nproc` processes. If nproc is 0, argv[1] is the number of processes. The spawn
+   function `spawnfn` starts the processes. If spawnfn is NULL, the next word of argv is the letter
+   of the spawn function. If argv has no such word, the environment variable AMUDP_SPAWNFN contains
+   the letter. The call removes the words that it has read from argv.
+
+   With AMUDP_SPMDLocalSpawn, this process becomes process 0 of the job. With any other spawn
+   function, the call returns only after an error. Such a spawn function replaces this process by
+   the command that starts the job. If the spawn function returns instead, this process exits. In a
+   process that was started for the job, the call makes the process a member of the job, like
+   AM2_SPMDStartup. */
 AM2_API int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth,
                               amudp_spawnfn_t spawnfn, uint64_t* networkpid, eb_t* eb, ep_t* ep);
-/* This process is one of those. */
+/* Returns 1 if this process has been started for a job, or is a member of a job already. Returns 0
+   otherwise; the startup then starts a new job. */
 AM2_API int AMUDP_SPMDIsWorker(char** argv);
-/* The number that this process is to have; before the startup, by all or none. */
+/* Has no effect, because farcall numbers the processes. */
 AM2_API void AMUDP_SPMDSetProc(int rank);
-/* A program may have its environment variables begin with another word than AMUDP. Returns it. */
+/* Sets the prefix of the names of environment variables, which is "AMUDP" by default. A NULL or
+   empty `prefix` changes nothing. Returns the prefix in use. */
 AM2_API const char* AMUDP_check_env_prefix(const char* prefix);
 
 #ifdef __cplusplus

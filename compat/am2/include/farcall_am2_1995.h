@@ -1,14 +1,16 @@
 #ifndef FARCALL_AM2_1995_H
 #define FARCALL_AM2_1995_H
 
-/* Where the interface of 1995 and 1996 has other names, or fewer arguments: for sources that were
-   written for it, with AM2_DIALECT_1995. The constants keep the values that they have here. */
+/* Names and signatures of the Active Messages interface of 1995 and 1996 that differ from version
+   2.0. Sources that are compiled with AM2_DIALECT_1995 use them. Constants have the values of
+   farcall_am2.h. */
 
 #include <stdlib.h>
 
 #define AM_ERR_NOT_TERM 6
 
-/* The event mask is the result. */
+/* Returns the event mask, or -1 on errors. In 1995 AM_GetEventMask returned the mask as its result.
+ */
 static inline int am2_event_mask_1995(eb_t eb) {
   int mask = AM_NOEVENTS;
   return AM_GetEventMask(eb, &mask) == AM_OK ? mask : -1;
@@ -17,8 +19,9 @@ static inline int am2_event_mask_1995(eb_t eb) {
 
 #define AM_PostSvar(eb) AM2_PostSema(eb)
 
-/* Without a name; with one that is the program's to free; and at a port that the program knows,
-   which means nothing here. */
+/* Allocates an endpoint. If `name` is not NULL, the endpoint's name is stored in new memory, and
+   the address of this memory in *name. The program frees the memory. AM_AllocateKnownEndpoint also
+   takes a port, which is ignored. */
 static inline int am2_allocate_endpoint_1995(eb_t eb, ep_t* ea, en_t** name) {
   en_t own;
   const int status = AM_AllocateEndpoint(eb, ea, &own);
@@ -40,7 +43,8 @@ static inline int am2_allocate_endpoint_1995(eb_t eb, ep_t* ea, en_t** name) {
 #define AM_AllocateKnownEndpoint(...)                                                              \
   AM2_PICK4(__VA_ARGS__, AM2_KNOWN4, AM2_KNOWN3, AM2_KNOWN3, AM2_KNOWN3)(__VA_ARGS__, 0)
 
-/* Whether a medium request waits was not said then. */
+/* The Async names of medium requests stand for the functions without Async, because medium requests
+   of 1995 may wait for a slot. */
 #define AM_RequestMediumAsync4 AM_RequestI4
 #define AM_RequestMediumAsync8 AM_RequestI8
 

@@ -1,13 +1,15 @@
 #ifndef FARCALL_AM2_MESSAGES_H
 #define FARCALL_AM2_MESSAGES_H
 
-/* The message functions of Active Messages 2.0: a macro for each number of arguments, 0 to 16. Each
-   argument becomes an int32_t, whatever it was.
+/* The functions of Active Messages 2.0 that send messages. They are macros, with a separate macro
+   for each number of arguments from 0 to 16. Each argument is converted to int32_t.
 
-   Request: to entry `to` of the endpoint's translation table. I: with a payload that the handler
-   gets in a buffer (Medium). Xfer: with one that is copied to `offset` of the segment there (Long).
-   Async: AM_ERR_IN_USE instead of waiting. Get: from `from` of the segment there to `offset` of the
-   endpoint's own; the handler then runs here, as that of a reply does. */
+   AM_Request sends a message to the endpoint at index `to` of the translation table. AM_Reply sends
+   a message to the sender of the request. With "I" in the name (Medium), the message has a payload,
+   which the handler gets in a buffer. With "Xfer" (Long), the payload is copied to `offset` in the
+   receiver's segment. AM_GetXfer requests a copy from offset `from` in the other endpoint's segment
+   to `offset` in this endpoint's segment. After the copy, the handler runs in this process, as for
+   a reply. Functions with "Async" return AM_ERR_IN_USE if the call would have to wait. */
 
 /* clang-format off */
 
@@ -335,7 +337,7 @@
 #define AM_GetXferAsync16(ep, to, from, h, offset, n, ...)                                         \
   AM2_GetXferAsync(ep, to, from, h, offset, n, 16 AM2_ARGS16(__VA_ARGS__))
 
-/* The same by older names. */
+/* Older names of the macros for messages, which existing programs use. */
 #define AM_RequestMedium0 AM_RequestI0
 #define AM_RequestMedium1 AM_RequestI1
 #define AM_RequestMedium2 AM_RequestI2

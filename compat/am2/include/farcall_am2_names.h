@@ -1,5 +1,5 @@
-/* The functions whose arguments are endpoint names, with `en_t` as the including header has it. No
-   include guard of its own. */
+/* Functions that take or return names of endpoints. Only am2.h, amudp.h and ammpi.h include this
+   file. These headers define `en_t` before, and their include guards also protect this file. */
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,4 +1,5 @@
-// Bundles, endpoints and what belongs to them; progress; tokens.
+// Functions of the AM-2 interface for bundles, endpoints and their tables, for polling, and for
+// tokens.
 #include "errors.hpp"
 #include "process.hpp"
 
@@ -10,10 +11,10 @@ namespace {
 
 constexpr const char* no_bundle = "this is no bundle";
 constexpr const char* no_endpoint = "the endpoint is NULL";
-constexpr const char* no_result = "there is no place for the result";
+constexpr const char* no_result = "the pointer for the result is NULL";
 constexpr const char* no_index = "the translation table has no such index";
 constexpr const char* not_mapped = "nothing is mapped at this index";
-constexpr const char* no_name = "the name is of no process of this job";
+constexpr const char* no_name = "the name belongs to no process of this job";
 constexpr const char* is_settled = "the table cannot change after AM_SetExpectedResources";
 constexpr const char* no_token = "the token is NULL, or its handler has ended";
 
@@ -23,7 +24,8 @@ bool has_index(const am2_endpoint& ep, int index) noexcept {
 translation& entry_of(am2_endpoint& ep, int index) noexcept {
   return ep.table[static_cast<std::size_t>(index)];
 }
-/// Names may come from anywhere, as bytes.
+/// True if the process that the name contains exists in the job. The check is needed because
+/// programs may receive names as bytes, so a name can contain any value.
 bool is_of_job(endpoint_name name) noexcept {
   return name.node >= 0 && name.node < process::instance().network().size();
 }
@@ -44,8 +46,9 @@ int AM_Terminate() {
   return AM_OK;
 }
 
-// Programs make buffers of this size, and count in ints.
-int AM_MaxShort() { return most_arguments; }
+// AM_MaxMedium() and AM_MaxLong() return moderate sizes although longer payloads can be sent,
+// because programs allocate buffers of these sizes and store the sizes in an int.
+int AM_MaxShort() { return max_arguments; }
 int AM_MaxMedium() { return 1 << 16; }
 int AM_MaxLong() { return 1 << 20; }
 int AM_MaxNumHandlers() { return static_cast<int>(handler_count); }
@@ -53,7 +56,7 @@ int AM_MaxNumHandlers() { return static_cast<int>(handler_count); }
 int AM_MaxNumTranslations(int* ntrans) {
   AM2_REQUIRE_INIT();
   AM2_REQUIRE(ntrans != nullptr, AM_ERR_BAD_ARG, no_result);
-  *ntrans = static_cast<int>(most_translations);
+  *ntrans = static_cast<int>(max_translations);
   return AM_OK;
 }
 
@@ -79,7 +82,7 @@ int AM_AllocateBundle(int type, eb_t* endb) {
 int AM_FreeBundle(eb_t bundle) {
   AM2_REQUIRE_INIT();
   AM2_REQUIRE(process::thread().running == 0, AM_ERR_RESOURCE,
-              "handlers may not free bundles: theirs is being polled");
+              "handlers may not free bundles: their own is being polled");
   AM2_REQUIRE(process::instance().remove(bundle), AM_ERR_BAD_ARG, no_bundle);
   return AM_OK;
 }
@@ -154,12 +157,12 @@ int AM_MoveEndpoint(ep_t ea, eb_t from_bundle, eb_t to_bundle) {
 int AM_SetExpectedResources(ep_t ea, int /*n_endpoints*/, int n_outstanding_requests) {
   AM2_REQUIRE_INIT();
   AM2_REQUIRE(ea != nullptr, AM_ERR_BAD_ARG, no_endpoint);
-  AM2_REQUIRE(!ea->is_ready(), AM_ERR_RESOURCE, "it was called for this endpoint");
-  AM2_REQUIRE(n_outstanding_requests >= 1 && n_outstanding_requests <= most_outstanding,
+  AM2_REQUIRE(!ea->is_ready(), AM_ERR_RESOURCE, "the endpoint's resources are set already");
+  AM2_REQUIRE(n_outstanding_requests >= 1 && n_outstanding_requests <= max_outstanding,
               AM_ERR_BAD_ARG, "there may be 1 to 1048576 outstanding requests");
   process::instance().make_card(*ea);
   ea->set_resources(static_cast<std::uint32_t>(n_outstanding_requests));
-  // For what has come before.
+  // Run messages now that arrived before the endpoint's resources were set.
   process::instance().wake();
   return AM_OK;
 }
@@ -217,7 +220,8 @@ int AM_GetTranslationInuse(ep_t ea, int i) {
   AM2_REQUIRE_INIT();
   AM2_REQUIRE(ea != nullptr, AM_ERR_BAD_ARG, no_endpoint);
   AM2_REQUIRE(has_index(*ea, i), AM_ERR_BAD_ARG, no_index);
-  // An answer, not an error.
+  // Return the status directly, because it is the result of the query. AM2_FAIL would report it as
+  // an error.
   return entry_of(*ea, i).is_in_use ? AM_OK : AM_ERR_RESOURCE;
 }
 
@@ -251,13 +255,13 @@ int AM_GetNumTranslations(ep_t ep, int* pntrans) {
 int AM_SetNumTranslations(ep_t ep, int ntrans) {
   AM2_REQUIRE_INIT();
   AM2_REQUIRE(ep != nullptr, AM_ERR_BAD_ARG, no_endpoint);
-  AM2_REQUIRE(ntrans >= 0, AM_ERR_BAD_ARG, "a number below 0");
-  AM2_REQUIRE(static_cast<std::size_t>(ntrans) <= most_translations, AM_ERR_RESOURCE,
+  AM2_REQUIRE(ntrans >= 0, AM_ERR_BAD_ARG, "the number is negative");
+  AM2_REQUIRE(static_cast<std::size_t>(ntrans) <= max_translations, AM_ERR_RESOURCE,
               "more than AM_MaxNumTranslations");
   AM2_REQUIRE(!ep->is_ready(), AM_ERR_RESOURCE, is_settled);
-  const std::size_t size = std::max(static_cast<std::size_t>(ntrans), fewest_translations);
+  const std::size_t size = std::max(static_cast<std::size_t>(ntrans), min_translations);
   for (std::size_t i = size; i < ep->table.size(); ++i)
-    AM2_REQUIRE(!ep->table[i].is_in_use, AM_ERR_RESOURCE, "entries in use would be cut off");
+    AM2_REQUIRE(!ep->table[i].is_in_use, AM_ERR_RESOURCE, "entries in use would be removed");
   ep->table.resize(size);
   return AM_OK;
 }
@@ -269,7 +273,7 @@ int AM2_SetHandler(ep_t ea, handler_t handler, amx_handler_fn_t function) {
   AM2_REQUIRE(ea != nullptr, AM_ERR_BAD_ARG, no_endpoint);
   AM2_REQUIRE(function != nullptr, AM_ERR_BAD_ARG, "the handler is NULL");
   ea->handlers[handler].store(function, std::memory_order_relaxed);
-  // It is told of ends of processes, with what cannot be delivered.
+  // Let the job continue when a process ends, because handler 0 is called for such an end.
   if (handler == 0) process::instance().network().survive_ends();
   return AM_OK;
 }
@@ -338,7 +342,8 @@ int AM_WaitSema(eb_t eb) {
 int AM2_PostSema(eb_t eb) {
   AM2_REQUIRE_INIT();
   AM2_REQUIRE(eb != nullptr, AM_ERR_BAD_ARG, no_bundle);
-  // Release; partner: the acquire exchange in wait_for_message().
+  // Release pairs with the acquire exchange in wait_for_message(), so that the thread whose wait
+  // ends sees the caller's earlier writes.
   eb->posts.fetch_add(1, std::memory_order_release);
   process::instance().wake();
   return AM_OK;

@@ -1,4 +1,4 @@
-// Requests, replies and gets.
+// Functions of the AM-2 interface that send requests, replies and gets.
 #include "errors.hpp"
 #include "process.hpp"
 
@@ -10,7 +10,8 @@ using namespace farcall::am2;
 
 namespace {
 
-/// Arguments of a call. Small types arrive as int.
+/// Arguments of a message, read from the arguments of a variadic function. Types smaller than int
+/// arrive promoted to int.
 class call_arguments {
  public:
   call_arguments(int count, va_list from) noexcept : is_sound_(count >= 0 && count <= 16) {
@@ -22,8 +23,8 @@ class call_arguments {
 
  private:
   bool is_sound_;
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): only those that there are are read
-  std::array<std::int32_t, most_arguments> values_;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): only the first `count` are read
+  std::array<std::int32_t, max_arguments> values_;
 };
 
 void count_sent(am2_endpoint& ep, std::size_t kind, const message& m) noexcept {
@@ -34,13 +35,15 @@ void count_sent(am2_endpoint& ep, std::size_t kind, const message& m) noexcept {
            payload + 4 * static_cast<std::uint64_t>(m.header.arguments()));
 }
 
-/// The process of the peer has ended: the request comes back at once.
+/// Runs handler 0 for a request that is not sent because the receiver's process has ended. For the
+/// program, the request thus comes back at once.
 int return_unreachable(am2_endpoint& ep, peer& p, const message_header& h) noexcept {
   run_returned(ep, &p, p.name, EUNREACHABLE, true, h);
   return AM_OK;
 }
 
-/// Why the arguments that all messages have are wrong, or null.
+/// Returns the reason why the arguments or the payload of a message are invalid; null if they are
+/// valid.
 const char* find_fault(const message& m, const call_arguments& arguments) noexcept {
   if (!arguments.is_sound()) return "there are 0 to 16 arguments";
   if (m.bytes > PTRDIFF_MAX) return "no memory has so many bytes; is the length a negative number?";
@@ -49,7 +52,8 @@ const char* find_fault(const message& m, const call_arguments& arguments) noexce
   return nullptr;
 }
 
-/// The same of requests.
+/// Returns the reason why a request to index `dest` of the translation table is invalid; null if it
+/// is valid.
 const char* find_fault(const am2_endpoint& ep, int dest, const message& m,
                        const call_arguments& arguments) noexcept {
   if (const char* const fault = find_fault(m, arguments)) return fault;
@@ -58,7 +62,8 @@ const char* find_fault(const am2_endpoint& ep, int dest, const message& m,
   return nullptr;
 }
 
-/// Whether the next request is to: a quarter of the slots is asked for at a time.
+/// True if the next request to the peer should ask the peer to give slots back. Every n-th request
+/// asks, and n is a quarter of the slots, rounded up.
 bool asks_for_slots(const am2_endpoint& ep, peer& p) noexcept {
   const std::uint32_t n = p.sent.load(std::memory_order_relaxed) + 1;
   const bool asks = n >= (ep.depth.load(std::memory_order_relaxed) + 3) / 4;
@@ -66,10 +71,11 @@ bool asks_for_slots(const am2_endpoint& ep, peer& p) noexcept {
   return asks;
 }
 
-/// Where one request is sent after the other from a bundle that is not polled in between.
+/// Number of compact requests after which send_compact_request() polls the bundle, because a
+/// program may send many requests without polling itself.
 constexpr unsigned requests_per_poll = 4;
 
-/// What a compact message has beside its bits: nothing, or the payload of a medium.
+/// Payload of a compact message: none for a short message, bytes in memory for a medium message.
 struct no_payload {
   static constexpr category kind = category::short_message;
   static constexpr std::uint64_t bytes = 0;
@@ -91,8 +97,9 @@ void count_compact_sent(am2_endpoint& ep, std::size_t kind, int count,
   if (bytes != 0) ep.count(AM2_STATISTIC(bytes_sent) + c, bytes);
 }
 
-/// As send_request(), for a request with one argument at most that has but to be sent. False, and
-/// at most a poll has happened, where there is more to it, and for all errors.
+/// Fast path of send_request() for requests with at most one argument. If there is an error or a
+/// special case, returns false without sending anything, and the caller must use send_request().
+/// Even then, the bundle may have been polled.
 template <class Payload>
 [[gnu::always_inline]] inline bool
 send_compact_request(am2_endpoint* ep, int dest, handler_t handler, int count,
@@ -104,7 +111,7 @@ send_compact_request(am2_endpoint* ep, int dest, handler_t handler, int count,
   thread_state& t = process::thread();
   if (there == nullptr || !there->route || b.is_parallel || t.running != 0 || !payload.is_sound)
     return false;
-  // Who has just polled finds little that is new.
+  // Poll only in one of several calls, because few messages have arrived shortly after a poll.
   const unsigned requests = b.requests_since_poll.load(std::memory_order_relaxed) + 1;
   b.requests_since_poll.store(requests, std::memory_order_relaxed);
   if (requests >= requests_per_poll) (void)p.poll(t, b);
@@ -114,8 +121,8 @@ send_compact_request(am2_endpoint* ep, int dest, handler_t handler, int count,
     return false;
   }
   const auto m = compact_message::request(
-      ep->table[static_cast<std::size_t>(dest)].tag.load(std::memory_order_relaxed), *there->route,
-      handler, count, argument, asks_for_slots(*ep, *there));
+      Payload::kind, ep->table[static_cast<std::size_t>(dest)].tag.load(std::memory_order_relaxed),
+      *there->route, handler, count, argument, asks_for_slots(*ep, *there));
   std::atomic<std::uint32_t>& of_kind = there->outstanding[std::size_t(Payload::kind)];
   there->outstanding_total.store(taken + 1, std::memory_order_relaxed);
   of_kind.store(of_kind.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -130,7 +137,8 @@ send_compact_request(am2_endpoint* ep, int dest, handler_t handler, int count,
   return true;
 }
 
-/// The same for a reply, by send_reply().
+/// Fast path of send_reply() for replies with at most one argument. Returns false without any
+/// effect if the caller must use send_reply().
 template <class Payload>
 [[gnu::always_inline]] inline bool send_compact_reply(void* to, handler_t handler, int count,
                                                       std::int32_t argument,
@@ -146,6 +154,7 @@ template <class Payload>
   }
   t.can_reply = false;
   const auto m = compact_message::reply(
+      Payload::kind,
       ep.table[static_cast<std::size_t>(there.index)].tag.load(std::memory_order_relaxed),
       *there.route, handler, count, argument, t.payload);
   count_compact_sent(ep, AM2_STATISTIC(replies_sent), count, payload);
@@ -157,8 +166,10 @@ template <class Payload>
   return true;
 }
 
-/// `function` returns what this returns. `m` has the payload and the offsets.
-// Inline, as the next: each function sends messages of one kind.
+/// Sends a request. `m` has the payload and the offsets. `function` is the name of the calling AM-2
+/// function, for error reports. Returns the status that the calling function has to return.
+// send_request() and send_reply() are inlined, because each caller sends messages of one kind only.
+// The compiler can then remove the branches for other kinds.
 [[gnu::always_inline]] inline int send_request(const char* function, am2_endpoint* ep, int dest,
                                                message& m, bool is_async,
                                                const call_arguments& arguments) {
@@ -191,7 +202,8 @@ template <class Payload>
   const category c = m.header.payload();
   bool has_slot = take_slot(*ep, there, c);
   if (!has_slot) [[unlikely]] {
-    // An answer, not an error: programs ask again until it is another one.
+    // Return the status directly, because programs repeat the call until it succeeds. failed()
+    // would report an error.
     if (is_async) return AM_ERR_IN_USE;
     ep->count(AM2_STATISTIC(slot_waits));
     p.wait_until(b, [&] {
@@ -212,13 +224,15 @@ template <class Payload>
   count_sent(*ep, AM2_STATISTIC(requests_sent), m);
   if (c == category::long_message && m.header.kind() == message_kind::request)
     try_place(*ep, there, m, true);
-  // Where the node has ended meanwhile, its outstanding requests come back.
+  // Return AM_OK also for sending::unreachable, which means that the receiver's node has ended. The
+  // next poll returns all outstanding requests to that node to this endpoint, including the request
+  // of this call.
   if (p.send(b, there.name.node, m) != sending::no_memory) return AM_OK;
   credits slot{};
   slot[std::size_t(c)] = 1;
   give_slots_back(*ep, there, slot);
   return failed(AM_ERR_RESOURCE, function,
-                "there is no memory for the payload while it travels; FARCALL_HEAP_BYTES is all "
+                "there is no memory for the payload on its way; FARCALL_HEAP_BYTES is all "
                 "that the process may share, with messages and as segments");
 }
 
@@ -250,7 +264,7 @@ template <class Payload>
     return AM_OK;
   }
   credits back = take_owed(ep, there);
-  if (back[std::size_t(t.payload)] < message_header::most_credits) {
+  if (back[std::size_t(t.payload)] < message_header::max_credits) {
     ++back[std::size_t(t.payload)];
   } else {
     owe_slot(ep, there, t.payload);
@@ -322,9 +336,9 @@ int AMX_ReplyXferVA(void* token, handler_t handler, void* source, size_t nbytes,
   return send_reply("AM_ReplyXfer", token, m, {numargs, args});
 }
 
-// ---- the same with the arguments themselves ----------------------------------------------------
+// ---- functions with variable arguments ---------------------------------------------------------
 
-/// Calls `function` with the arguments that follow `numargs`.
+/// Calls `function` with the variable arguments that follow `numargs`, and returns its status.
 #define AM2_FORWARD(function, ...)                                                                 \
   va_list args;                                                                                    \
   va_start(args, numargs);                                                                         \
@@ -332,7 +346,9 @@ int AMX_ReplyXferVA(void* token, handler_t handler, void* source, size_t nbytes,
   va_end(args);                                                                                    \
   return status
 
-/// AM2_FORWARD, unless `send`, with the argument that there may be and what follows, does all.
+/// Fast path of a function that sends a message, for messages with at most one argument. Calls
+/// `send`, and returns from the enclosing function if `send` succeeds. Otherwise the enclosing
+/// function continues with AM2_FORWARD.
 #define AM2_TRY_COMPACT(send, payload, ...)                                                        \
   if (static_cast<unsigned>(numargs) <= 1) [[likely]] {                                            \
     std::int32_t only = 0;                                                                         \

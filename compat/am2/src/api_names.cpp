@@ -1,4 +1,4 @@
-// With the names of am2.h and ammpi.h, two numbers each.
+// Functions for names of endpoints in am2.h and ammpi.h. Such a name consists of two numbers.
 #include "api_names.hpp"
 
 #include <am2.h>

@@ -4,7 +4,8 @@
 
 #include <farcall_am2.h>
 
-/// The functions that take endpoint names, whatever type these have for the program.
+/// Functions that take endpoint names in the library's own type. api_names.inc.hpp converts between
+/// this type and the types that programs use.
 namespace farcall::am2 {
 
 int allocate_endpoint(eb_t bundle, ep_t* endp, endpoint_name* name);

@@ -1,5 +1,6 @@
-// The functions that take endpoint names, for the header that was included before and its en_t, by
-// to_name() and from_name(). Included once by each of the two sources that define these.
+// Defines the functions that take endpoint names. Two source files include this file, one for each
+// type en_t. They define to_name() and from_name(), which convert between their en_t and the
+// library's type.
 
 namespace {
 

@@ -1,4 +1,5 @@
-// With the names of amudp.h, which look like addresses of loopback interfaces.
+// Functions for names of endpoints in amudp.h. Such a name has the form of a loopback socket
+// address.
 #include "api_names.hpp"
 
 #include <amudp.h>
@@ -9,7 +10,7 @@
 
 namespace {
 
-// Both numbers are where an address has nothing.
+// The two numbers of the name are stored in the padding of the socket address.
 static_assert(sizeof(en_t::sin_zero) == 2 * sizeof(std::int32_t));
 
 farcall::am2::endpoint_name to_name(en_t e) noexcept {

@@ -1,4 +1,4 @@
-// Jobs, as am2.h and ammpi_spmd.h have them.
+// Functions of the AM-2 interface for jobs, as declared in am2.h and ammpi_spmd.h.
 #include "errors.hpp"
 #include "spmd.hpp"
 
@@ -11,7 +11,7 @@ using farcall::am2::spmd;
 
 namespace {
 
-/// What all but the startup require.
+/// Error texts of the functions that need a job.
 const char* const no_job = "the job has not been started";
 const char* const lost = "a process of the job has ended";
 const char* const in_handler = "handlers may not wait";
@@ -46,7 +46,7 @@ int AMX_SPMDAllGather(void* source, void* dest, size_t len) {
   AM2_REQUIRE(may_wait(), AM_ERR_RESOURCE, in_handler);
   AM2_REQUIRE(source != nullptr && dest != nullptr, AM_ERR_BAD_ARG, "source or dest is NULL");
   AM2_REQUIRE(len <= PTRDIFF_MAX / static_cast<std::size_t>(spmd::instance().size()),
-              AM_ERR_BAD_ARG, "no memory is as long");
+              AM_ERR_BAD_ARG, "the bytes of all processes exceed any memory");
   AM2_REQUIRE(spmd::instance().all_gather(source, dest, len), AM_ERR_RESOURCE, lost);
   return AM_OK;
 }

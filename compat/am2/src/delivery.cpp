@@ -1,7 +1,7 @@
 #include "errors.hpp"
 #include "handler_call.hpp"
+#include "message_bytes.hpp"
 #include "process.hpp"
-#include "records.hpp"
 
 #include <farcall/memory/copy.hpp>
 
@@ -12,11 +12,13 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <span>
 
 namespace farcall::am2 {
 namespace {
 
-/// A handler on this thread, and its token.
+/// Fills the token that a handler gets, and marks the handler as running on this thread while this
+/// object exists.
 class handler_run {
  public:
   handler_run(am2_endpoint& ep, peer* source, endpoint_name from, const message_header& h,
@@ -26,7 +28,8 @@ class handler_run {
   handler_run(thread_state& t, am2_endpoint& ep, peer* source, endpoint_name from, tag_t tag,
               std::uint8_t handler, category payload, bool is_request, bool can_reply) noexcept
       : state_(t), token_(state_.tokens[state_.running]) {
-    // One by one: the processor would have to wait for a copy of what was just stored in parts.
+    // Set each member separately. Copying a token that was just built would stall the processor,
+    // because the wide loads of the copy cannot be forwarded from the narrower stores.
     token_.at = &ep;
     token_.source = source;
     token_.from = from;
@@ -53,9 +56,10 @@ class handler_run {
   token& token_;
 };
 
-/// Longs of at least so many bytes are copied to where they go by their sender, if it can: shorter
-/// ones take no longer in a record, which brings them into the receiver's cache.
-constexpr std::uint64_t shortest_placed = 4096;
+/// Minimum size of a long payload that the sender itself copies into the receiver's segment, if it
+/// can access the segment. A shorter payload is as fast in the message's record, because the record
+/// brings it into the receiver's cache.
+constexpr std::uint64_t min_placed = 4096;
 
 struct named_number {
   int number;
@@ -65,7 +69,7 @@ struct named_number {
 constexpr std::array statuses{
     named_number{EBADARGS, "EBADARGS, bad arguments"},
     named_number{EBADENTRY, "EBADENTRY, an unbound entry of the translation table"},
-    named_number{EBADTAG, "EBADTAG, the receiver's tag is another one"},
+    named_number{EBADTAG, "EBADTAG, the receiver has another tag"},
     named_number{EBADHANDLER, "EBADHANDLER, the receiver has no such handler"},
     named_number{EBADSEGOFF, "EBADSEGOFF, the receiver has no segment at that offset"},
     named_number{EBADLENGTH, "EBADLENGTH, it goes beyond the receiver's segment"},
@@ -81,7 +85,8 @@ int op_code(bool is_request, category c) noexcept {
   return (is_request ? AM_REQUEST_M : AM_REPLY_M) + static_cast<int>(c);
 }
 
-/// What the program does not handle ends it.
+/// Default for handler 0, if the program sets none: prints which message was returned and why, and
+/// aborts.
 void handle_returned_by_default(int status, int op, const token& t) noexcept {
   const char* why = "an unknown reason";
   for (const named_number& n : statuses)
@@ -91,25 +96,27 @@ void handle_returned_by_default(int status, int op, const token& t) noexcept {
         op_codes[static_cast<std::size_t>(op)], int{t.handler}, t.from.endpoint, t.from.node, why);
 }
 
-/// Where a long's payload is; no place at all for an empty one, which needs no segment.
+/// Returns the address at `offset` in the endpoint's segment. The address is computed as an
+/// integer, because an endpoint without a segment may get an empty long message.
 void* in_segment(const am2_endpoint& ep, std::uint64_t offset) noexcept {
   const auto begin = reinterpret_cast<std::uintptr_t>(ep.segment.load(std::memory_order_relaxed));
   return reinterpret_cast<void*>(begin + offset);
 }
 
-/// 0 for a message that is to be run.
+/// Checks whether the message may be run. Returns 0 if so, otherwise the status with which the
+/// message is returned to its sender.
 int check(const am2_endpoint& ep, const message& m, const peer* source) noexcept {
   const message_header& h = m.header;
   const tag_t own = ep.tag.load(std::memory_order_relaxed);
   if (own == AM_NONE || (own != h.tag && own != AM_ALL)) return EBADTAG;
-  if (h.arguments() > most_arguments) return EBADARGS;
+  if (h.arguments() > max_arguments) return EBADARGS;
   const bool is_get = h.kind() == message_kind::get;
   if (!is_get &&
       (h.handler() == 0 || ep.handlers[h.handler()].load(std::memory_order_relaxed) == nullptr))
     return EBADHANDLER;
   if (h.payload() == category::long_message && m.bytes != 0) {
     const std::uint64_t size = ep.segment_bytes.load(std::memory_order_relaxed);
-    // One of all addresses begins at NULL.
+    // Test the size rather than the address, because a segment of all addresses begins at NULL.
     if (size == 0) return EBADSEGOFF;
     if (m.offset > size || m.bytes > size - m.offset) return EBADLENGTH;
   }
@@ -117,7 +124,8 @@ int check(const am2_endpoint& ep, const message& m, const peer* source) noexcept
   return 0;
 }
 
-/// Which word of the statistics counts such a message that has come.
+/// Returns the index of the word in the endpoint's statistics that counts received messages of this
+/// kind and category.
 std::size_t received_at(const message_header& h) noexcept {
   return (h.kind() == message_kind::reply ? AM2_STATISTIC(replies_received)
                                           : AM2_STATISTIC(requests_received)) +
@@ -167,11 +175,13 @@ void tell_segment(const am2_endpoint& ep, endpoint_name to) noexcept {
 void note_segment(peer& p, const message& m) noexcept {
   const std::byte* const card = process::instance().network().map(
       p.name.node, card_address(m.arguments), sizeof(segment_card));
-  // Release; partner: the acquire load in try_place(). Null where no memory is shared.
+  // Release pairs with the acquire load in try_place(), which reads the card through this pointer.
+  // The pointer is null if the peer's memory is not shared.
   p.card.store(reinterpret_cast<const segment_card*>(card), std::memory_order_release);
 }
 
-/// The peer's segment in this process; null where it is not shared.
+/// Returns the address at which the peer's segment is mapped in this process; null if the peer's
+/// memory is not shared.
 std::byte* map_segment(const am2_endpoint& ep, peer& p, const segment_card::values& v) noexcept {
   std::unique_lock<std::mutex> guard;
   if (ep.bundle->is_parallel) guard = std::unique_lock(p.mapped_mutex);
@@ -198,8 +208,8 @@ void send_back(endpoint_name to, const message& m, std::int32_t from, int status
   process::instance().send_or_keep(to.node, back);
 }
 
-/// The part of the segment that a get asks for.
-void answer_get(am2_endpoint& ep, peer& source, const message& m) noexcept {
+/// Replies to a get request with the requested part of the segment.
+void reply_get(am2_endpoint& ep, peer& source, const message& m) noexcept {
   message reply{message_header(message_kind::reply, category::long_message, m.header.handler(),
                                m.header.arguments())};
   reply.header.tag =
@@ -255,8 +265,8 @@ void run_end_of(am2_endpoint& ep, peer& p) noexcept {
 }
 
 void try_place(const am2_endpoint& ep, peer& p, message& m, bool may_wait) noexcept {
-  if (m.bytes < shortest_placed || p.name.node == ep.name.node) return;
-  // Acquire; partner: the release store in note_segment().
+  if (m.bytes < min_placed || p.name.node == ep.name.node) return;
+  // Acquire pairs with the release store in note_segment(), which has mapped the card.
   const segment_card* const card = p.card.load(std::memory_order_acquire);
   if (card == nullptr) {
     if (!p.has_asked.load(std::memory_order_relaxed) && !p.has_asked.exchange(true))
@@ -264,7 +274,8 @@ void try_place(const am2_endpoint& ep, peer& p, message& m, bool may_wait) noexc
     return;
   }
   const std::optional<segment_card::values> v = card->read();
-  // What will be returned must not be written.
+  // Copy nothing if the receiver would refuse the message, because a returned message must not
+  // change the receiver's segment.
   if (!v || v->bytes == 0 || (v->tag != m.header.tag && v->tag != AM_ALL) || m.offset > v->bytes ||
       m.bytes > v->bytes - m.offset)
     return;
@@ -291,7 +302,9 @@ void send_credits(am2_endpoint& ep, peer& p) noexcept {
 
 namespace {
 
-/// The handler of a request has not replied: its slot is to be given back.
+/// Notes that a request was handled without a reply, so that the receiver must give the request's
+/// slot back. If `at_once`, the receiver now sends a message that gives the slot back; otherwise a
+/// later message or poll gives it back.
 void note_no_reply(am2_endpoint& ep, peer& source, category c, bool at_once) noexcept {
   owe_slot(ep, source, c);
   if (at_once) {
@@ -302,7 +315,8 @@ void note_no_reply(am2_endpoint& ep, peer& source, category c, bool at_once) noe
 }
 
 void take_part(am2_endpoint& ep, peer& source, int node, const message& m) noexcept {
-  // Of what will be refused no part is written.
+  // Check the whole long message to which the part belongs: if the long message will be refused,
+  // none of its parts may be written.
   message whole = m;
   whole.offset = m.whole_offset;
   whole.bytes = m.whole_bytes;
@@ -343,7 +357,8 @@ void accept(am2_endpoint& ep, int node, const message& m) noexcept {
     return;
   case message_kind::returned_request:
   case message_kind::returned_reply:
-    // Of whom we do not know, we have sent nothing to.
+    // Ignore the message if its source is not in the table, because this endpoint cannot have sent
+    // it a message that could be returned.
     if (source != nullptr)
       run_returned(ep, source, from, h.arguments(), h.kind() == message_kind::returned_request, h);
     return;
@@ -362,7 +377,7 @@ void accept(am2_endpoint& ep, int node, const message& m) noexcept {
     return;
   }
   if (h.kind() == message_kind::get) {
-    answer_get(ep, *source, m);
+    reply_get(ep, *source, m);
     return;
   }
   place(ep, m);
@@ -379,12 +394,13 @@ void accept(am2_endpoint& ep, int node, const message& m) noexcept {
 
 namespace {
 
-/// `call(token, handler)` runs the handler.
+/// Runs the handler of a compact message by `call(token, handler)`. Returns false without any
+/// effect if the caller must use accept() instead.
 template <category C, class Call>
-[[gnu::always_inline]] inline bool accept_compact(am2_endpoint& ep, thread_state& t,
+[[gnu::always_inline]] inline bool accept_compact(am2_endpoint& ep, thread_state& t, int node,
                                                   const compact_message& m,
                                                   const Call& call) noexcept {
-  const endpoint_name from{m.node(), m.from()};
+  const endpoint_name from{node, m.from()};
   peer* const source = ep.mapped_at(from.node);
   const tag_t own = ep.tag.load(std::memory_order_relaxed);
   const std::uint8_t handler = m.handler();
@@ -417,16 +433,18 @@ template <category C, class Call>
 
 } // namespace
 
-bool accept_at_once(am2_endpoint& ep, thread_state& t, const compact_message& m) noexcept {
-  return accept_compact<category::short_message>(ep, t, m, [&](token* at, amx_handler_fn_t f) {
-    call_short(f, at, &m.argument, m.arguments());
-  });
-}
-
-bool accept_at_once(am2_endpoint& ep, thread_state& t, const compact_message& m,
-                    const void* payload, std::uint64_t bytes) noexcept {
-  return accept_compact<category::medium>(ep, t, m, [&](token* at, amx_handler_fn_t f) {
-    call_with_payload(f, at, const_cast<void*>(payload), bytes, &m.argument, m.arguments());
+bool accept_at_once(am2_endpoint& ep, thread_state& t, int node, const compact_message& m,
+                    std::span<const std::byte> payload) noexcept {
+  if (m.payload() == category::short_message) {
+    return accept_compact<category::short_message>(
+        ep, t, node, m,
+        [&](token* at, amx_handler_fn_t f) { call_short(f, at, &m.argument, m.arguments()); });
+  }
+  return accept_compact<category::medium>(ep, t, node, m, [&](token* at, amx_handler_fn_t f) {
+    // The cast is valid, because the interface allows handlers to write to their payload and the
+    // receiver's ring is writable.
+    call_with_payload(f, at, const_cast<std::byte*>(payload.data()), payload.size(), &m.argument,
+                      m.arguments());
   });
 }
 
@@ -444,13 +462,13 @@ void accept_own(am2_endpoint& ep, const message& m) noexcept {
     return;
   }
   if (h.kind() == message_kind::get) {
-    answer_get(ep, *source, m);
+    reply_get(ep, *source, m);
     return;
   }
   place(ep, m);
   message copy = m;
   if (h.payload() == category::medium) {
-    // The handler may write to it, and expects it aligned.
+    // Copy the payload, because the handler may write to it and expects it to be aligned.
     thread_state& t = process::thread();
     std::vector<std::uint64_t>& to = t.payloads[t.running];
     to.resize((m.bytes + 7) / 8 + 1);
@@ -462,7 +480,8 @@ void accept_own(am2_endpoint& ep, const message& m) noexcept {
 }
 
 void refuse_unknown(int node, const message& m) noexcept {
-  // It belongs to a message that is refused.
+  // Drop a part without a notice to the sender, because the long message to which it belongs is
+  // refused, too.
   if (m.place == payload_place::part) return;
   switch (m.header.kind()) {
   case message_kind::request:

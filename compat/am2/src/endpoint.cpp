@@ -1,7 +1,5 @@
 #include "endpoint.hpp"
 
-#include "compact_message.hpp"
-
 #include <algorithm>
 #include <vector>
 
@@ -13,9 +11,10 @@ std::uint64_t key_of(endpoint_name name) noexcept {
          static_cast<std::uint32_t>(name.endpoint);
 }
 
-/// Takes `most` of what there is, at most, and the same from the total. Returns how many. One
-/// thread at a time has an endpoint of AM_SEQ: there it is no read-modify-write, which would wait
-/// for the lines of messages that were just sent.
+/// Subtracts `most` from the counter `from`, but at most the counter's value. Subtracts the same
+/// number from `total`, the sum of such counters, and returns that number. An endpoint of an AM_SEQ
+/// bundle needs no atomic read-modify-write, because one thread at a time uses it. Such an
+/// instruction would wait for the stores of messages that were just sent.
 std::uint32_t take_some(const am2_endpoint& ep, std::atomic<std::uint32_t>& from,
                         std::atomic<std::uint32_t>& total, std::uint32_t most) noexcept {
   std::uint32_t before = from.load(std::memory_order_relaxed);
@@ -81,19 +80,21 @@ credits take_owed(const am2_endpoint& ep, peer& p) noexcept {
   credits c{};
   if (p.owed_total.load(std::memory_order_relaxed) == 0) return c;
   for (std::size_t i = 0; i < c.size(); ++i)
-    c[i] = take_some(ep, p.owed[i], p.owed_total, message_header::most_credits);
+    c[i] = take_some(ep, p.owed[i], p.owed_total, message_header::max_credits);
   return c;
 }
 
 void segment_card::write(const values& v) noexcept {
   const std::uint64_t before = version.load(std::memory_order_relaxed);
   version.store(before + 1, std::memory_order_relaxed);
-  // The fences are partners of those in read(): whoever reads a new value sees a new version.
+  // This release fence pairs with the acquire fence in read(). A reader that sees one of the new
+  // values also sees the odd version, which says that a write is in progress.
   std::atomic_thread_fence(std::memory_order_release);
   address.store(v.address, std::memory_order_relaxed);
   bytes.store(v.bytes, std::memory_order_relaxed);
   tag.store(v.tag, std::memory_order_relaxed);
-  // Release; partner: the acquire load in read().
+  // Release pairs with the acquire load in read(): a reader that sees this version also sees the
+  // new values.
   version.store(before + 2, std::memory_order_release);
 }
 
@@ -122,13 +123,13 @@ void am2_endpoint::set_resources(std::uint32_t outstanding) {
     peer& p = peers[i];
     p.index = first[i];
     p.name = table[static_cast<std::size_t>(first[i])].name;
-    if (p.name.node != name.node) p.route = compact_message::route(name, p.name.endpoint);
+    if (p.name.node != name.node) p.route = compact_message::route(name.endpoint, p.name.endpoint);
   }
   peer_at.resize(table.size());
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].is_in_use) peer_at[i] = find_peer_elsewhere(table[i].name);
   }
-  // Release; partner: is_ready().
+  // Release pairs with the acquire load in is_ready(), so that the peers set above are visible.
   depth.store(outstanding, std::memory_order_release);
 }
 

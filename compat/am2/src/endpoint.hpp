@@ -20,11 +20,11 @@
 namespace farcall::am2 {
 
 inline constexpr std::size_t handler_count = 256;
-inline constexpr std::size_t fewest_translations = 256;
-inline constexpr std::size_t most_translations = std::size_t{1} << 20;
-inline constexpr int most_outstanding = 1 << 20;
+inline constexpr std::size_t min_translations = 256;
+inline constexpr std::size_t max_translations = std::size_t{1} << 20;
+inline constexpr int max_outstanding = 1 << 20;
 inline constexpr int default_outstanding = 128;
-inline constexpr std::size_t most_bundles = 254;
+inline constexpr std::size_t max_bundles = 254;
 
 struct translation {
   bool is_in_use = false;
@@ -42,11 +42,13 @@ struct translation {
   ~translation() = default;
 };
 
-/// Where an endpoint's segment is, and the tag that it accepts, in memory of the job: those that
-/// send it longs read it before they copy, so that they see what has changed as soon as they could
-/// know of it. One writer.
+/// Card of an endpoint: the address and the length of its segment, and the tag that it accepts. The
+/// card is in memory that the processes share, and is a seqlock with one writer, the endpoint's
+/// process. The sender of a long message reads the receiver's card before it copies the payload. If
+/// the receiver first changes its segment and then notifies the sender by a message, the sender
+/// therefore sees the change in the card.
 struct segment_card {
-  std::atomic<std::uint64_t> version{0}; ///< odd while the others change
+  std::atomic<std::uint64_t> version{0}; ///< odd during a write
   std::atomic<std::uint64_t> address{0};
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<tag_t> tag{AM_NONE};
@@ -57,60 +59,69 @@ struct segment_card {
     tag_t tag;
   };
   void write(const values& v) noexcept;
-  /// Nothing while it changes.
+  /// Returns the values of the card. Returns none while the owner writes the card.
   [[nodiscard]] std::optional<values> read() const noexcept;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(segment_card) == 32);
 
-/// Memory of a peer as it is here.
+/// Segment of a peer as it is mapped in this process.
 struct mapped_segment {
-  std::uint64_t address = 0; ///< there
+  std::uint64_t address = 0; ///< in the peer's process
   std::uint64_t bytes = 0;
-  std::byte* here = nullptr; ///< null where it is not shared
+  std::byte* here = nullptr; ///< address in this process; null if the memory is not shared
 };
 
-/// What an endpoint keeps of another that is in its table, however often.
+/// State that an endpoint keeps for another endpoint, a peer, which is in its table. There is one
+/// object for a peer even if the table contains the peer at several indices.
 struct peer {
   endpoint_name name;
-  int index = -1; ///< first one in the table
-  /// Of compact messages to it; nothing for one in this process, or where they cannot name it.
+  int index = -1; ///< first index of the peer in the table
+  /// Bits that identify both endpoints in compact messages. Empty if the peer is in this process,
+  /// or if the numbers of the endpoints do not fit into the bits.
   std::optional<std::uint32_t> route;
 
-  // By category. Relaxed: counts, which order nothing.
-  std::array<std::atomic<std::uint32_t>, 3> outstanding{}; ///< slots of our requests there
-  std::array<std::atomic<std::uint32_t>, 3> owed{};        ///< slots of its requests to give back
+  // Arrays have one element for each category. Accesses are relaxed, because counters do not
+  // publish other data.
+  std::array<std::atomic<std::uint32_t>, 3> outstanding{}; ///< slots that requests to the peer hold
+  /// Slots of the peer's requests that must be given back.
+  std::array<std::atomic<std::uint32_t>, 3> owed{};
   std::atomic<std::uint32_t> outstanding_total{0};
   std::atomic<std::uint32_t> owed_total{0};
-  std::atomic<const segment_card*> card{nullptr}; ///< null before it has said where
-  std::atomic<bool> has_asked{false};
-  std::atomic<bool> end_is_told{false}; ///< of its process, to handler 0
-  std::mutex mapped_mutex;              ///< with AM_PAR
+  /// Null until the peer has sent the card's address.
+  std::atomic<const segment_card*> card{nullptr};
+  std::atomic<bool> has_asked{false}; ///< for the card's address
+  /// True if handler 0 was called for the end of the peer's process.
+  std::atomic<bool> end_is_told{false};
+  std::mutex mapped_mutex; ///< guards `mapped` with AM_PAR
   mapped_segment mapped;
-  std::atomic<std::uint32_t> sent{0}; ///< requests; see message_header::asks_for_slots()
-  long_parts parts;                   ///< of its longs
+  std::atomic<std::uint32_t> sent{0}; ///< requests since the last request that asked for slots
+  long_parts parts;                   ///< parts of long messages that the peer sends in parts
 };
 
 } // namespace farcall::am2
 
-/// A bundle: what is polled together.
+/// A bundle is a group of endpoints that are polled together.
 struct am2_bundle {
   explicit am2_bundle(bool is_shared) noexcept : is_parallel(is_shared) {}
 
   const bool is_parallel; ///< AM_PAR
   std::atomic<int> event_mask{AM_NOEVENTS};
-  std::atomic<std::uint32_t> posts{0};     ///< AM2_PostSema
-  std::atomic<std::uint64_t> ends_seen{0}; ///< of nodes; see process
-  /// That may be sent without a poll. Relaxed: one thread's, unless AM_PAR.
+  std::atomic<std::uint32_t> posts{0}; ///< AM2_PostSema calls that have not ended a wait yet
+  /// Number of ended nodes of which the bundle's endpoints have been told.
+  std::atomic<std::uint64_t> ends_seen{0};
+  /// Compact requests since the last poll. Accesses are relaxed, because only one thread at a time
+  /// uses an AM_SEQ bundle.
   std::atomic<unsigned> requests_since_poll{0};
   std::vector<am2_endpoint*> endpoints;
-  /// AM_PAR: held to look at `endpoints`, exclusively to change it. AM_SEQ: the program sees to it.
+  /// Guards `endpoints`. A change of the list takes the lock exclusively. Readers take it shared if
+  /// the bundle is AM_PAR. They need no lock if the bundle is AM_SEQ, because the program lets only
+  /// one thread at a time use the bundle.
   std::shared_mutex guard;
 };
 
-/// An endpoint.
 struct am2_endpoint {
   am2_endpoint(am2_bundle& in, farcall::am2::endpoint_name own)
-      : name(own), bundle(&in), table(farcall::am2::fewest_translations) {}
+      : name(own), bundle(&in), table(farcall::am2::min_translations) {}
   am2_endpoint(const am2_endpoint&) = delete;
   am2_endpoint& operator=(const am2_endpoint&) = delete;
 
@@ -122,37 +133,43 @@ struct am2_endpoint {
   std::atomic<tag_t> tag{AM_NONE};
   std::atomic<std::byte*> segment{nullptr};
   std::atomic<std::uint64_t> segment_bytes{0};
-  farcall::am2::segment_card* card = nullptr; ///< stays when the endpoint is freed: others read it
+  /// Card of the endpoint. The card is not freed with the endpoint, because other processes read
+  /// the card.
+  farcall::am2::segment_card* card = nullptr;
   std::vector<farcall::am2::translation> table;
-  handler_table handlers{}; ///< null: none; of 0, the default one
+  /// Null for a handler that is not set; if handler 0 is not set, a default handler runs.
+  handler_table handlers{};
   std::atomic<amx_handler_prefn_t> before{nullptr};
   std::atomic<amx_handler_postfn_t> after{nullptr};
   counts statistics{}; ///< the words of an amx_stats_t
 
-  /// Once the resources are set; what follows does not change then.
+  /// Number of requests that may be outstanding to a peer; 0 before set_resources(). The next four
+  /// members do not change after set_resources().
   std::atomic<std::uint32_t> depth{0};
   std::unique_ptr<farcall::am2::peer[]> peers;
   std::size_t peer_count = 0;
-  std::vector<farcall::am2::peer*> peer_at; ///< by index in the table; null where nothing is mapped
+  /// Peers by index in the table; null if nothing is mapped at the index.
+  std::vector<farcall::am2::peer*> peer_at;
   std::unordered_map<std::uint64_t, std::size_t> peer_by_name;
 
-  std::atomic<bool> owes{false};       ///< slots to some of its peers
-  farcall::am2::message_queue arrived; ///< what could not be run where it was received
+  std::atomic<bool> owes{false};       ///< true if slots must be given back to some peers
+  farcall::am2::message_queue arrived; ///< messages that could not be run when they arrived
 
   [[nodiscard]] bool is_ready() const noexcept {
-    // Acquire; partner: the release store in set_resources().
+    // Acquire pairs with the release store in set_resources(), so that the peers are visible.
     return depth.load(std::memory_order_acquire) != 0;
   }
   void set_resources(std::uint32_t outstanding);
-  /// After a change of tag or segment.
+  /// Publishes the tag and the segment to other processes after a change.
   void write_card() noexcept;
-  /// Null for one that is not in the table.
+  /// Returns the peer object of another endpoint; null if the table does not contain that endpoint.
   [[nodiscard]] farcall::am2::peer* find_peer(farcall::am2::endpoint_name of) const noexcept {
-    // In a job's table, node i is entry i.
+    // Try index `node` first, because the table of a job has node i at index i.
     farcall::am2::peer* const p = mapped_at(of.node);
     return p != nullptr && p->name == of ? p : find_peer_elsewhere(of);
   }
-  /// Null where nothing is mapped, and before the resources are set.
+  /// Returns the peer at this index of the table. Returns null if nothing is mapped at the index,
+  /// or before set_resources().
   [[nodiscard]] farcall::am2::peer* mapped_at(int index) const noexcept {
     const auto at = static_cast<std::size_t>(index);
     return at < peer_at.size() ? peer_at[at] : nullptr;
@@ -161,7 +178,7 @@ struct am2_endpoint {
   [[nodiscard]] farcall::am2::peer*
   find_peer_elsewhere(farcall::am2::endpoint_name of) const noexcept;
 
-  /// Adds to word `at` of the statistics.
+  /// Adds `n` to the word with index `at` of the statistics.
   void count(std::size_t at, std::uint64_t n = 1) noexcept {
     std::atomic<std::uint64_t>& c = statistics[at];
     if (bundle->is_parallel) {
@@ -174,14 +191,15 @@ struct am2_endpoint {
 
 namespace farcall::am2 {
 
-/// The word of an amx_stats_t at which a member begins.
+/// Index of a member of amx_stats_t when the struct is seen as an array of 64-bit words.
 #define AM2_STATISTIC(member) (offsetof(amx_stats_t, member) / sizeof(std::uint64_t))
 
-/// Takes a slot for a request; false when all are taken.
+/// Takes a slot for a request. Returns false if all slots for the peer are taken.
 [[nodiscard]] bool take_slot(am2_endpoint& ep, peer& p, category c) noexcept;
-/// Slots that have come back; more than there were are ignored.
+/// Frees slots that the peer has given back. Slots that were never taken are ignored.
 void give_slots_back(const am2_endpoint& ep, peer& p, const credits& c) noexcept;
-/// The slot of one request, at less cost. Not for AM_PAR.
+/// Frees the slot of one request, and is faster than give_slots_back(). Only for endpoints of
+/// AM_SEQ bundles.
 inline void give_one_slot_back(peer& p, category of_request) noexcept {
   std::atomic<std::uint32_t>& of_kind = p.outstanding[std::size_t(of_request)];
   const std::uint32_t before = of_kind.load(std::memory_order_relaxed);
@@ -190,11 +208,13 @@ inline void give_one_slot_back(peer& p, category of_request) noexcept {
   p.outstanding_total.store(p.outstanding_total.load(std::memory_order_relaxed) - 1,
                             std::memory_order_relaxed);
 }
-/// All outstanding ones, by category, for a peer that has ended.
+/// Frees all slots that requests to the peer hold, once the peer's process has ended. Returns their
+/// numbers by category.
 [[nodiscard]] credits take_outstanding(peer& p) noexcept;
-/// A request was taken in, and has no reply: its slot is to be given back.
+/// Notes that the slot of the peer's request must be given back later, because no reply has done
+/// so.
 void owe_slot(const am2_endpoint& ep, peer& p, category c) noexcept;
-/// What is owed, to go with the next message.
+/// Takes slots that must be given back to the peer, as many as one message can give back.
 [[nodiscard]] credits take_owed(const am2_endpoint& ep, peer& p) noexcept;
 
 } // namespace farcall::am2

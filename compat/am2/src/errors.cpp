@@ -25,7 +25,8 @@ struct renamed {
   std::string_view here;
   const char* for_programs;
 };
-/// Functions that programs call by other names: by macros, or with names of their header's type.
+/// Functions for which error reports print another name than the source has. Programs call these
+/// functions through macros or wrappers, and only know the names of those.
 constexpr std::array renamed_functions{
     renamed{"allocate_endpoint", "AM_AllocateEndpoint"},
     renamed{"map", "AM_Map"},
@@ -61,18 +62,18 @@ void vprint_line(const char* beginning, const char* format, va_list arguments) n
   const auto add = [&](int printed) {
     length = std::min(length + static_cast<std::size_t>(std::max(printed, 0)), most - 1);
   };
-  const auto room = [&] { return most - length; };
-  add(std::snprintf(line.data(), room(), "%s", beginning));
-  fabric& job = process::instance().network();
+  const auto space = [&] { return most - length; };
+  add(std::snprintf(line.data(), space(), "%s", beginning));
+  const job_network& job = process::instance().network();
   if (AMX_ProcessLabel != nullptr) {
-    add(std::snprintf(line.data() + length, room(), ", %s", AMX_ProcessLabel));
+    add(std::snprintf(line.data() + length, space(), ", %s", AMX_ProcessLabel));
   } else if (job.size() > 1) {
-    add(std::snprintf(line.data() + length, room(), ", process %d", job.self()));
+    add(std::snprintf(line.data() + length, space(), ", process %d", job.self()));
   }
-  add(std::snprintf(line.data() + length, room(), ": "));
-  add(std::vsnprintf(line.data() + length, room(), format, arguments));
+  add(std::snprintf(line.data() + length, space(), ": "));
+  add(std::vsnprintf(line.data() + length, space(), format, arguments));
   line[length++] = '\n';
-  if (::write(STDERR_FILENO, line.data(), length) < 0) return; // who reads it has gone
+  if (::write(STDERR_FILENO, line.data(), length) < 0) return; // the reader has gone
 }
 
 int failed(int error, const char* function, const char* why) noexcept {

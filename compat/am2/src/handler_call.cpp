@@ -11,7 +11,8 @@ namespace {
 template <std::size_t>
 using argument = std::int32_t;
 
-// Programs register handlers that declare more or fewer parameters than messages have arguments.
+// Attribute that disables UBSan's check of function types. Programs register handlers with more or
+// fewer parameters than their messages have arguments, and UBSan would report these calls.
 #ifdef __clang__
 #define AM2_CALLS_ANY_TYPE __attribute__((no_sanitize("function")))
 #else
@@ -32,7 +33,7 @@ AM2_CALLS_ANY_TYPE void run_long(amx_handler_fn_t f, void* token, void* payload,
 
 using short_call = void (*)(amx_handler_fn_t, void*, const std::int32_t*);
 using long_call = void (*)(amx_handler_fn_t, void*, void*, std::size_t, const std::int32_t*);
-constexpr std::size_t counts = most_arguments + 1;
+constexpr std::size_t counts = max_arguments + 1;
 
 template <std::size_t... N>
 constexpr std::array<short_call, counts> make_short_calls(std::index_sequence<N...> /*counts*/) {

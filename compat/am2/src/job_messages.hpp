@@ -14,10 +14,11 @@
 
 namespace farcall::am2 {
 
-/// The type of the message that a process ends the job, with its exit code as bytes.
+/// Type of the message by which a process ends the job. The bytes of the message are the exit code.
 inline constexpr std::int32_t exit_message = 4;
 
-/// What processes of a job say to each other besides the messages of endpoints.
+/// A message from one process to another, for collectives and the end of the job. It does not
+/// involve endpoints.
 struct job_message {
   int node = 0;
   std::int32_t type = 0;
@@ -25,7 +26,7 @@ struct job_message {
   std::vector<std::byte> bytes{};
 };
 
-/// Those that have come and nobody has asked for yet. Any thread.
+/// Job messages that have arrived and have not been taken yet. Can be used by any thread.
 class job_messages {
  public:
   void add(int node, const message& m) {
@@ -39,11 +40,11 @@ class job_messages {
     come_.push_back(std::move(j));
   }
 
-  /// The first of its type and number, from any node.
+  /// Takes the oldest message of this type and number, from any node.
   [[nodiscard]] std::optional<job_message> take(std::int32_t type, std::int32_t number) {
     return take_if([&](const job_message& m) { return m.type == type && m.number == number; });
   }
-  /// The first for which is_it(message) is true.
+  /// Takes the oldest message for which is_it(message) is true.
   template <class F>
   [[nodiscard]] std::optional<job_message> take_if(const F& is_it) {
     const std::lock_guard guard(mutex_);

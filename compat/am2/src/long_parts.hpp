@@ -9,12 +9,16 @@
 
 namespace farcall::am2 {
 
-/// Longs of a peer that come in parts (payload_place::parts): which of their bytes have come, in
-/// whatever order, and the messages whose bytes are still on the way. Any thread.
+/// Long messages that a peer sends in parts (payload_place::parts). Such a message consists of
+/// several messages with parts of the payload, and of a final message without payload, which says
+/// which handler to run. They may arrive in any order. For each long message, this class counts the
+/// bytes of the parts that have arrived, and keeps the final message while parts are missing. Can
+/// be used by any thread.
 class long_parts {
  public:
-  /// So many bytes of that transfer have come; `status` other than 0: they were refused. The
-  /// message that was waiting for these, the last ones, or null.
+  /// Notes that a part with `bytes` bytes has arrived. A non-zero `status` says that the part was
+  /// refused. If this was the last missing part, returns the final message that waited for it;
+  /// otherwise null.
   [[nodiscard]] std::unique_ptr<kept_message> add(std::uint64_t transfer, std::uint64_t bytes,
                                                   int status) {
     const std::lock_guard guard(mutex_);
@@ -24,7 +28,8 @@ class long_parts {
     return t.last != nullptr && t.bytes >= t.last->m.bytes ? std::move(t.last) : nullptr;
   }
 
-  /// The message itself has come: whether all its bytes have, too. Keeps it until then.
+  /// Call this function when the final message `m` of a long message has arrived. Returns true if
+  /// all parts of the long message have arrived, too. Otherwise keeps a copy of `m`.
   [[nodiscard]] bool has_all(int node, const message& m) {
     const std::lock_guard guard(mutex_);
     transfer_state& t = transfers_[m.transfer];
@@ -34,14 +39,16 @@ class long_parts {
     return false;
   }
 
-  /// Of one that has come whole: why parts were refused, or 0. It is forgotten.
+  /// Removes a transfer whose parts have all arrived. Returns the status with which a part was
+  /// refused; 0 if no part was refused.
   [[nodiscard]] int end(std::uint64_t transfer) {
     const std::lock_guard guard(mutex_);
     const auto node = transfers_.extract(transfer);
     return node.empty() ? 0 : node.mapped().status;
   }
 
-  /// A message that waits for its bytes, which it shall have no more; null when there is none.
+  /// Takes a final message that still waits for parts, so that it can be refused. Returns null if
+  /// there is none.
   [[nodiscard]] std::unique_ptr<kept_message> give_up_one() {
     const std::lock_guard guard(mutex_);
     for (auto& [number, t] : transfers_)

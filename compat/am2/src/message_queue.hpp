@@ -15,13 +15,14 @@
 
 namespace farcall::am2 {
 
-/// A message with a copy of all that it refers to.
+/// A message with its own copies of the arguments and the payload.
 struct kept_message {
   kept_message* next = nullptr;
-  int node = 0; ///< where it comes from, or is to go
+  int node = 0; ///< source node of a received message, destination of an outgoing message
   message m;
-  std::array<std::int32_t, most_arguments> arguments{};
-  std::vector<std::uint64_t> payload{}; ///< aligned to 8; keeps its memory for the next one
+  std::array<std::int32_t, max_arguments> arguments{};
+  /// Payload, aligned to 8; its memory is reused for the next message.
+  std::vector<std::uint64_t> payload{};
 
   /// Throws std::bad_alloc.
   void keep(int of_node, const message& from) {
@@ -30,7 +31,7 @@ struct kept_message {
     if (from.arguments != nullptr) {
       const auto count = static_cast<std::size_t>(from.header.arguments());
       std::memcpy(arguments.data(), from.arguments,
-                  std::min<std::size_t>(count, most_arguments) * sizeof(std::int32_t));
+                  std::min<std::size_t>(count, max_arguments) * sizeof(std::int32_t));
       m.arguments = arguments.data();
     }
     if (from.payload == nullptr) return;
@@ -40,8 +41,8 @@ struct kept_message {
   }
 };
 
-/// Messages that wait, first in, first out. Any thread. Has the memory of those that were taken for
-/// the next ones, so that a message seldom costs an allocation.
+/// First-in, first-out queue of messages. Can be used by any thread. The queue keeps the memory of
+/// recycled messages, so that push() seldom allocates.
 class message_queue {
  public:
   message_queue() = default;
@@ -54,7 +55,7 @@ class message_queue {
     }
   }
 
-  /// May be out of date when it is used.
+  /// Returns the number of messages in the queue. Other threads may change it at any time.
   [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_acquire); }
 
   /// Throws std::bad_alloc.
@@ -73,11 +74,13 @@ class message_queue {
     const std::lock_guard guard(mutex_);
     *last_ = made.get();
     last_ = &made.release()->next;
-    // Release; partner: size().
+    // Release pairs with the acquire load in size(), so that a thread that sees the count also sees
+    // the message.
     size_.fetch_add(1, std::memory_order_release);
   }
 
-  /// The caller gives it back with recycle(). Null when there is none.
+  /// Takes the first message, which the caller must return to the queue with recycle(). Returns
+  /// null if the queue is empty.
   [[nodiscard]] kept_message* pop() noexcept {
     const std::lock_guard guard(mutex_);
     if (first_ == nullptr) return nullptr;
@@ -96,16 +99,16 @@ class message_queue {
 
   void recycle(kept_message* k) noexcept {
     std::unique_ptr<kept_message> done(k);
-    if (k->payload.capacity() > most_kept_words) return;
+    if (k->payload.capacity() > max_kept_words) return;
     const std::lock_guard guard(mutex_);
-    if (free_count_ == most_free) return;
+    if (free_count_ == max_free) return;
     k->next = std::exchange(free_, done.release());
     ++free_count_;
   }
 
  private:
-  static constexpr unsigned most_free = 256;
-  static constexpr std::size_t most_kept_words = 8192; ///< 64 KiB
+  static constexpr unsigned max_free = 256;
+  static constexpr std::size_t max_kept_words = 8192; ///< 64 KiB
 
   std::mutex mutex_;
   kept_message* first_ = nullptr;

@@ -9,12 +9,13 @@
 
 namespace farcall::am2 {
 
-/// Messages that found no space, by node, so that one that takes none does not keep others waiting.
-/// Any thread.
+/// Messages that could not be sent because there was no space. Each node has a separate queue, so
+/// that a node without space does not delay messages to other nodes. Can be used by any thread.
 class outgoing_messages {
  public:
   [[nodiscard]] bool empty() const noexcept {
-    // Relaxed: a hint, which the thread that has pushed sees at once.
+    // The load is relaxed, because callers use the result only as a hint: other threads may push a
+    // message at any time. A thread that has pushed a message itself always sees the new count.
     return count_.load(std::memory_order_relaxed) == 0;
   }
 
@@ -29,8 +30,9 @@ class outgoing_messages {
     count_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  /// Gives what waits to `send`, each node's in order and until one has to go on waiting: `send(m)`
-  /// returns whether it must, and may push others.
+  /// Calls `send(m)` for the queued messages of each node in order. If `send` returns true, the
+  /// message stays in the queue, together with all later messages to the same node. `send` may push
+  /// more messages.
   template <class Send>
   void flush(const Send& send) {
     int node = -1;
@@ -49,7 +51,8 @@ class outgoing_messages {
   }
 
  private:
-  /// Of the first node behind that one, which becomes that one; null behind the last. Queues stay.
+  /// Sets `node` to the next node that has a queue, and returns that queue; null after the last
+  /// node. The queue stays valid, because queues are never removed.
   [[nodiscard]] message_queue* next_behind(int& node) {
     const std::lock_guard guard(mutex_);
     const auto found = queues_.upper_bound(node);
@@ -59,7 +62,7 @@ class outgoing_messages {
   }
 
   std::mutex mutex_;
-  std::map<int, message_queue> queues_; ///< mutex_, to find and to add one
+  std::map<int, message_queue> queues_; ///< mutex_ is needed to find or add a queue, not to use it
   std::atomic<std::size_t> count_{0};
 };
 

@@ -1,7 +1,5 @@
 #include "process.hpp"
 
-#include "own_fabric.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -13,33 +11,37 @@
 namespace farcall::am2 {
 namespace {
 
-/// A thread that sleeps looks again after so long, whatever happens.
-constexpr std::chrono::nanoseconds longest_sleep = std::chrono::seconds(1);
-/// The same where messages are received on a thread of farcall's: ends of nodes wake nobody then.
-constexpr std::chrono::nanoseconds longest_sleep_beside = std::chrono::milliseconds(50);
-/// Polls between two questions whether a node has ended: they read the clock, which takes longer
+/// Maximum time for which a thread sleeps before it polls again.
+constexpr std::chrono::nanoseconds max_sleep = std::chrono::seconds(1);
+/// Maximum time of a sleep if the job's progress thread receives messages. It is shorter, because
+/// the end of a node wakes no thread in this case.
+constexpr std::chrono::nanoseconds max_sleep_beside = std::chrono::milliseconds(50);
+/// Number of polls between two checks for ended nodes. A check reads the clock, which takes longer
 /// than a poll.
-constexpr unsigned look_interval = 64;
-/// Between attempts to send where there was no space: nobody notifies of space.
+constexpr unsigned poll_interval = 64;
+/// Time between two attempts to send while there is no space. The attempts are repeated because no
+/// notification tells when space becomes free.
 constexpr std::chrono::microseconds space_interval{50};
-/// From the exit of another process to that of one that goes on as if nothing had happened.
+/// Time after which this process exits if another process has ended the job and this process has
+/// not exited by itself.
 constexpr std::chrono::milliseconds time_to_exit{500};
-/// What has found no memory for so long, while there was space for messages, is given up.
-constexpr std::chrono::seconds longest_shortage{5};
+/// Time after which a message is given up if its payload finds no memory although the lane has
+/// space.
+constexpr std::chrono::seconds max_shortage{5};
 
-constexpr std::size_t most_nodes = std::size_t{1} << 16;
+constexpr std::size_t max_nodes = std::size_t{1} << 16;
 
 } // namespace
 
-process::process() : fabric_(std::make_unique<own_fabric>()), ended_(most_nodes) {}
+process::process() : ended_(max_nodes) {}
 
 constinit std::atomic<process*> process::only_{nullptr};
 
 process& process::make() noexcept {
-  // Never destroyed: threads of the program's may still be in it at the process's end.
+  // Never destroyed: the program's threads may still use it when the process ends.
   // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a program without memory ends here.
   static process& only = *new process;
-  // Release; partner: the acquire load in instance().
+  // Release pairs with the acquire load in instance(), so that the constructed object is visible.
   only_.store(&only, std::memory_order_release);
   return only;
 }
@@ -82,13 +84,13 @@ bool process::knows(const am2_bundle* b) {
 
 am2_bundle* process::add_bundle(bool is_parallel) {
   const std::lock_guard guard(registry_);
-  if (bundles_.size() >= most_bundles) return nullptr;
+  if (bundles_.size() >= max_bundles) return nullptr;
   return bundles_.emplace_back(std::make_unique<am2_bundle>(is_parallel)).get();
 }
 
 am2_endpoint* process::add_endpoint(am2_bundle& b) {
   const std::lock_guard guard(registry_);
-  const endpoint_name name{fabric_->self(), static_cast<std::int32_t>(endpoints_.size())};
+  const endpoint_name name{network_.self(), static_cast<std::int32_t>(endpoints_.size())};
   auto made = std::make_unique<am2_endpoint>(b, name);
   endpoints_.push_back(made.get());
   put_into(b, made.get());
@@ -99,7 +101,8 @@ void process::put_into(am2_bundle& b, am2_endpoint* e) {
   const std::lock_guard guard(b.guard);
   b.endpoints.push_back(e);
   e->bundle = &b;
-  // What the other bundle's next poll would have told it.
+  // Make the next poll check for ended nodes, because the endpoint's old bundle may not have told
+  // the endpoint of all of them.
   b.ends_seen.store(0, std::memory_order_relaxed);
 }
 
@@ -109,8 +112,8 @@ void process::take_from(am2_bundle& b, am2_endpoint* e) {
 }
 
 void process::make_card(am2_endpoint& e) {
-  if (fabric_->size() == 1) return;
-  void* const memory = fabric_->allocate(sizeof(segment_card));
+  if (network_.size() == 1) return;
+  void* const memory = network_.allocate(sizeof(segment_card));
   if (memory == nullptr) return;
   e.card = new (memory) segment_card;
   e.write_card();
@@ -168,26 +171,33 @@ bool process::move(am2_endpoint* e, am2_bundle* from, am2_bundle* to) {
     take_from(*from, e);
     put_into(*to, e);
   }
-  // Its messages are the other bundle's now, and somebody may wait for those.
+  // Wake threads that wait for messages of the bundle `to`, because they must run the queued
+  // messages of the endpoint that was moved there.
   wake();
   return true;
 }
 
-bool process::join(std::unique_ptr<fabric> f) {
-  const std::lock_guard guard(registry_);
-  for (const am2_endpoint* const e : endpoints_) {
-    if (e != nullptr) return false;
+bool process::join(farcall::job made, bool has_progress_thread) {
+  {
+    const std::lock_guard guard(registry_);
+    for (const am2_endpoint* const e : endpoints_) {
+      if (e != nullptr) return false;
+    }
   }
-  receiver_ = f->receiving_thread();
-  fabric_ = std::move(f);
-  self_ = fabric_->self();
+  network_.join(std::move(made), has_progress_thread, *this);
+  receiver_ = network_.receiving_thread();
+  self_ = network_.self();
+  // Other processes send messages only after this process has entered the barrier, so that this
+  // process can receive all of them.
+  network_.barrier();
   return true;
 }
 
 // ---- progress ----------------------------------------------------------------------------------
 
 am2_endpoint* process::endpoint_at(am2_bundle& b, std::size_t i) {
-  // Not held while handlers run, which may make others wait for whoever changes the list.
+  // The lock is released before a handler runs, because a slow handler would block changes of the
+  // list.
   const std::shared_lock guard(b.guard);
   return i < b.endpoints.size() ? b.endpoints[i] : nullptr;
 }
@@ -195,7 +205,7 @@ am2_endpoint* process::endpoint_at(am2_bundle& b, std::size_t i) {
 template <class F>
 void process::for_each_ready(am2_bundle& b, const F& f) {
   if (!b.is_parallel) [[likely]] {
-    // By number: what runs may, in error, change the list.
+    // By index: a faulty handler may change the list.
     // NOLINTNEXTLINE(modernize-loop-convert)
     for (std::size_t i = 0; i < b.endpoints.size(); ++i) {
       if (b.endpoints[i]->is_ready()) f(*b.endpoints[i]);
@@ -247,7 +257,8 @@ void process::flush() noexcept {
 
 template <class F>
 unsigned process::run_in_place(thread_state& t, am2_bundle& b, const F& receive) {
-  // Not null inside a poll that has found a message of another bundle.
+  // `outer` is not null if this poll runs inside another poll. That poll may be of this bundle or
+  // of another bundle.
   am2_bundle* const outer = std::exchange(t.polling, &b);
   const unsigned before = std::exchange(t.handled, 0);
   receive();
@@ -257,9 +268,9 @@ unsigned process::run_in_place(thread_state& t, am2_bundle& b, const F& receive)
 
 unsigned process::poll(thread_state& t, am2_bundle& b) {
   b.requests_since_poll.store(0, std::memory_order_relaxed);
-  if (++t.polls % look_interval == 0 || t.id != receiver_ || may_need_whole_poll(b)) [[unlikely]]
+  if (++t.polls % poll_interval == 0 || t.id != receiver_ || may_need_whole_poll(b)) [[unlikely]]
     return poll_whole(t, b);
-  unsigned handled = run_in_place(t, b, [this] { fabric_->poll(); });
+  unsigned handled = run_in_place(t, b, [this] { network_.poll(); });
   for (const am2_endpoint* const e : b.endpoints) {
     if (e->arrived.size() != 0 || (handled == 0 && e->owes.load(std::memory_order_relaxed)))
         [[unlikely]] {
@@ -271,21 +282,23 @@ unsigned process::poll(thread_state& t, am2_bundle& b) {
 }
 
 unsigned process::poll_whole(thread_state& t, am2_bundle& b) {
-  if (t.polls % look_interval == 0) fabric_->look_for_ends();
+  if (t.polls % poll_interval == 0) network_.look_for_ends();
   if (!outgoing_.empty()) flush();
-  // First, so that what a node has sent before its end is seen before that.
-  const bool has_news = has_news_of_ends(b);
-  unsigned handled = t.id == receiver_ ? run_in_place(t, b, [this] { fabric_->poll(); }) : 0;
+  // Check for ended nodes before polling the network, so that the last messages of a node are run
+  // before its end is handled.
+  const bool has_notices = has_notices_of_ends(b);
+  unsigned handled = t.id == receiver_ ? run_in_place(t, b, [this] { network_.poll(); }) : 0;
   handled += run_queued(b, handled != 0);
   const int code = exit_code_.load(std::memory_order_relaxed);
   if (code != no_exit && exit_of_others_ != nullptr && t.running == 0) follow_exit(code);
-  if (has_news) handled += return_messages_of_ended(b);
+  if (has_notices) handled += return_messages_of_ended(b);
   return note_handled(t, handled);
 }
 
 void process::follow_exit(int code) {
   if (!expects_ends_.load(std::memory_order_relaxed)) {
-    // Most are about to do the same, and have something to say first.
+    // Wait a while before exiting, because most processes are about to end the job themselves and
+    // may print something before.
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     std::chrono::steady_clock::duration at{};
     if (exit_at_.compare_exchange_strong(at, now + time_to_exit, std::memory_order_relaxed)) return;
@@ -308,10 +321,11 @@ void process::give_back_slots(am2_endpoint& e) noexcept {
 }
 
 void process::wake() noexcept {
-  // Partner: the fence in sleep(). Either that thread is seen here, or it sees what has changed.
+  // This fence pairs with the fence in sleep(): either this thread sees that the other thread
+  // sleeps, or the other thread sees the change before it sleeps.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_relaxed) == 0) return;
-  if (!receives()) fabric_->wake();
+  if (!receives()) network_.wake();
   {
     const std::lock_guard guard(sleep_mutex_);
   }
@@ -324,20 +338,22 @@ void process::sleep(am2_bundle& b, bool (*is_done)(const void*), const void* don
   const std::chrono::nanoseconds most = !outgoing_.empty()
                                             ? std::chrono::nanoseconds(space_interval)
                                         : is_to_exit ? std::chrono::nanoseconds(time_to_exit)
-                                        : receiver_ == std::thread::id() ? longest_sleep_beside
-                                                                         : longest_sleep;
-  const auto has_reason = [&] { return is_done(done) || has_queued(b) || has_news_of_ends(b); };
+                                        : receiver_ == std::thread::id() ? max_sleep_beside
+                                                                         : max_sleep;
+  const auto has_reason = [&] { return is_done(done) || has_queued(b) || has_notices_of_ends(b); };
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  // Partner: the fence in wake().
+  // This fence pairs with the fence in wake(): either the waking thread sees the count above, or
+  // this thread sees the change before it sleeps.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (receives()) {
-    if (!has_reason()) *handled = run_in_place(thread(), b, [&] { fabric_->wait(most); });
+    if (!has_reason()) *handled = run_in_place(thread(), b, [&] { network_.wait(most); });
   } else {
-    // Who receives puts messages into the queue of their endpoint, and wakes us.
+    // Sleep until the receiving thread wakes this thread. The receiving thread does so after it has
+    // queued a message at an endpoint.
     std::unique_lock guard(sleep_mutex_);
     const bool is_late = !has_reason() && woken_.wait_for(guard, most) == std::cv_status::timeout;
     guard.unlock();
-    if (is_late) fabric_->look_for_ends();
+    if (is_late) network_.look_for_ends();
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -345,7 +361,8 @@ void process::sleep(am2_bundle& b, bool (*is_done)(const void*), const void* don
 void process::wait_for_message(am2_bundle& b) {
   const auto is_posted = [&b] {
     std::uint32_t n = b.posts.load(std::memory_order_relaxed);
-    // Acquire; partner: the release addition in AM2_PostSema().
+    // Acquire pairs with the release addition in AM2_PostSema(), so that this thread sees the
+    // earlier writes of the thread that has called it.
     while (n != 0 && !b.posts.compare_exchange_weak(n, n - 1, std::memory_order_acquire)) {
     }
     return n != 0;
@@ -364,7 +381,7 @@ void process::wait_for_message(am2_bundle& b) {
 
 void process::doze(am2_bundle& b) {
   if (receives()) {
-    (void)run_in_place(thread(), b, [&] { fabric_->wait(space_interval); });
+    (void)run_in_place(thread(), b, [&] { network_.wait(space_interval); });
   } else {
     std::this_thread::sleep_for(space_interval);
   }
@@ -382,7 +399,7 @@ sending process::send_when_there_is_space(am2_bundle& b, const Send& try_to) {
     if (now == sending::full) {
       give_up_at.reset();
     } else if (!give_up_at) {
-      give_up_at = std::chrono::steady_clock::now() + longest_shortage;
+      give_up_at = std::chrono::steady_clock::now() + max_shortage;
     } else if (std::chrono::steady_clock::now() > *give_up_at) {
       return now;
     }
@@ -395,7 +412,9 @@ sending process::send_when_there_is_space(am2_bundle& b, int node, const message
 
 namespace {
 
-/// The bytes of a long, to be sent by themselves.
+/// Returns the message that try_send_parts() divides into parts. This message has the payload of
+/// the long message `m` and the number of the transfer. The parts are sent before the final
+/// message.
 message bytes_of(const message& m, std::uint64_t transfer) noexcept {
   message bytes{message_header(m.header.kind(), m.header.payload(), m.header.handler(), 0)};
   bytes.header.tag = m.header.tag;
@@ -411,7 +430,8 @@ message bytes_of(const message& m, std::uint64_t transfer) noexcept {
   return bytes;
 }
 
-/// And the message that they belong to.
+/// Returns the final message of the long message `m`, without the payload. It is sent after the
+/// parts of the payload, and says which handler to run.
 message without_bytes(const message& m, std::uint64_t transfer) noexcept {
   message other = m;
   other.payload = nullptr;
@@ -424,11 +444,11 @@ message without_bytes(const message& m, std::uint64_t transfer) noexcept {
 
 sending process::try_send_parts(int node, message& rest) noexcept {
   message part = rest;
-  part.bytes = longest_part;
+  part.bytes = max_part;
   while (rest.bytes != 0) {
     part.bytes = std::min(part.bytes, rest.bytes);
     const sending now = try_send(node, part);
-    if (now == sending::no_memory && part.bytes > shortest_part) {
+    if (now == sending::no_memory && part.bytes > min_part) {
       part.bytes /= 2;
       continue;
     }
@@ -441,7 +461,7 @@ sending process::try_send_parts(int node, message& rest) noexcept {
 }
 
 sending process::send_in_parts(am2_bundle& b, int node, const message& m) {
-  // Relaxed: a number that no other of this process's has.
+  // The addition is relaxed, because the number only has to be unique in this process.
   const std::uint64_t transfer = transfers_.fetch_add(1, std::memory_order_relaxed);
   message rest = bytes_of(m, transfer);
   sending now = try_send_parts(node, rest);
@@ -456,23 +476,14 @@ void process::send_or_keep_in_parts(int node, const message& m) {
   send_or_keep(node, without_bytes(m, transfer));
 }
 
-void process::deliver(const compact_message& m) noexcept {
+void process::deliver(int node, const compact_message& m,
+                      std::span<const std::byte> payload) noexcept {
   thread_state& t = thread();
   am2_endpoint* const e = endpoint_in_place(t, m.to());
-  if (e != nullptr && accept_at_once(*e, t, m)) [[likely]] {
+  if (e != nullptr && accept_at_once(*e, t, node, m, payload)) [[likely]] {
     ++t.handled;
   } else {
-    deliver(m.node(), m.whole());
-  }
-}
-
-void process::deliver(const compact_message& m, const void* payload, std::uint64_t bytes) noexcept {
-  thread_state& t = thread();
-  am2_endpoint* const e = endpoint_in_place(t, m.to());
-  if (e != nullptr && accept_at_once(*e, t, m, payload, bytes)) [[likely]] {
-    ++t.handled;
-  } else {
-    deliver(m.node(), m.whole(payload, bytes));
+    deliver(node, m.whole(payload.data(), payload.size()));
   }
 }
 
@@ -483,7 +494,7 @@ void process::deliver(int node, const message& m) noexcept {
         m.bytes == sizeof(std::int32_t)) {
       std::int32_t code = 0;
       std::memcpy(&code, m.payload, sizeof code);
-      // Relaxed: it is only a number.
+      // The store is relaxed, because the exit code publishes no other data.
       exit_code_.store(code, std::memory_order_relaxed);
     }
     wake();
@@ -519,7 +530,8 @@ bool process::has_ended(int node) const noexcept {
 void process::node_has_ended(int node) noexcept {
   const auto at = static_cast<std::size_t>(node);
   if (at >= ended_.size() || ended_[at].exchange(true, std::memory_order_relaxed)) return;
-  // Release; partner: the acquire load in poll().
+  // Release pairs with the acquire load in has_notices_of_ends(): a thread that sees the new count
+  // also sees the node's flag.
   ends_.fetch_add(1, std::memory_order_release);
   wake();
 }

@@ -1,5 +1,5 @@
-// Jobs as amudp_spmd.h has them: the program is started with the number of processes, and a letter
-// that says how these are to be started.
+// Implements amudp_spmd.h. The user starts the program with the number of processes, and with a
+// letter that selects how the processes are started.
 #include "errors.hpp"
 #include "spmd.hpp"
 
@@ -30,20 +30,22 @@
 namespace farcall::am2 {
 namespace {
 
-/// Set for processes of a job that was started here, so that they take nothing out of argv.
+/// Environment variable that marks processes which this code has started. Such processes remove no
+/// words from argv.
 constexpr const char* worker_variable = "AM2_WORKER";
 constexpr const char* worker_value = "1";
-/// And how many there are to be.
+/// Environment variable that contains the number of processes for which the user asked.
 constexpr const char* count_variable = "AM2_PROCESSES";
 
-/// This one, and those that it starts.
-constexpr int most_processes = static_cast<int>(most_targets) + 1;
+/// Maximum number of processes of a job: the host and its targets.
+constexpr int max_processes = static_cast<int>(max_targets) + 1;
 
 std::string prefix = "AMUDP";
 
 constexpr const char* blanks = " \t\r\n";
 
-/// PREFIX_NAME, else AMUDP_NAME; null where neither is set, or both are blank.
+/// Returns the environment variable PREFIX_NAME, or AMUDP_NAME if that variable is unset or blank.
+/// Returns null if neither is set.
 const char* own_variable(const char* name) {
   for (const std::string& its_prefix : {prefix, std::string("AMUDP")}) {
     const char* const set = std::getenv((its_prefix + "_" + name).c_str());
@@ -52,14 +54,16 @@ const char* own_variable(const char* name) {
   return nullptr;
 }
 
-/// A process that was started here, or what it became.
+/// True if this code has started the process, either directly or by way of a program that executed
+/// it.
 bool is_started_here() { return variable(worker_variable) == worker_value; }
 
-/// Also a process that farcall has started: variables of ours do not get to other machines. Throws
-/// setting_error.
+/// True if the process belongs to a job already. The variables of farcall are checked in addition,
+/// because worker_variable is not passed to other machines. Throws setting_error.
 bool is_worker() { return is_started_here() || is_started_by_farcall(); }
 
-/// 0 for what is not a number above 0; the largest long for one that is larger.
+/// Returns the number that the text contains; LONG_MAX if the number is larger than that; 0 if the
+/// text is not a number above 0.
 long number_in(const char* text) {
   char* end = nullptr;
   const long n = std::strtol(text, &end, 10);
@@ -80,14 +84,15 @@ void print_usage(const char* program) {
     std::fprintf(stderr, "  %c  %s\n", d->abbrev, d->desc);
 }
 
-/// argv without its words 1 to `count`.
+/// Removes the words with the indices 1 to `count` from argv.
 void take_out(int& argc, char** argv, int count) {
   for (int i = 1; i + count <= argc; ++i)
     argv[i] = argv[i + count];
   argc -= count;
 }
 
-/// Becomes that command, which starts so many processes. Returns where that is not possible.
+/// Replaces this program by a command that starts the processes. Returns only if the command cannot
+/// be executed.
 void execute(int processes, const std::vector<std::string>& words, char** extra_env) {
   for (char** at = extra_env; at != nullptr && *at != nullptr; ++at) {
     const std::string both = *at;
@@ -96,7 +101,8 @@ void execute(int processes, const std::vector<std::string>& words, char** extra_
   }
   ::setenv(worker_variable, worker_value, 1);
   ::setenv(count_variable, std::to_string(processes).c_str(), 1);
-  // A launcher waits for this process, which is about to become another program.
+  // Report the end of this process to the launcher that may have started it. The launcher waits for
+  // this report, and the program that replaces this process does not send it.
   leave_launched_group();
   std::vector<std::string> kept = words;
   std::vector<char*> pointers;
@@ -113,9 +119,9 @@ std::vector<std::string> words_of(std::vector<std::string> first, int argc, char
   return first;
 }
 
-/// A file with that text, which ends with those that have it open; empty where there can be none.
+/// Creates a memory file with this text and returns its path; empty if the file cannot be created.
 std::string make_file(const std::string& text) {
-  // Stays open in what this process becomes.
+  // The file stays open across exec(), because the command that is executed reads it.
   const int file = make_memory_file("am2_hosts", 0);
   if (file < 0 || ::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     return {};
@@ -131,8 +137,8 @@ std::string quoted(const std::string& word) {
 
 constexpr const char* between_names = ", \t\r\n";
 
-/// The first `count` names of a list, as they stand there, in one line; nothing where there are
-/// fewer.
+/// Returns the first `count` names of a list, with their separators, as one line. Returns none if
+/// the list has fewer names.
 std::optional<std::string> first_names(const char* list, int count) {
   const char* const begin = list + std::strspn(list, between_names);
   const char* end = begin;
@@ -147,7 +153,8 @@ std::optional<std::string> first_names(const char* list, int count) {
   return names;
 }
 
-/// What %, with that letter behind it, is in AMUDP_CSPAWN_CMD. Prints why there is nothing.
+/// Returns the text that replaces "%" and this letter in AMUDP_CSPAWN_CMD. If there is an error,
+/// prints it and returns none.
 std::optional<std::string> meaning_of(char letter, int processes, int argc, char** argv) {
   switch (std::toupper(static_cast<unsigned char>(letter))) {
   case 'N':
@@ -185,16 +192,21 @@ std::optional<std::string> meaning_of(char letter, int processes, int argc, char
   }
 }
 
-/// What cannot be done in this process, because the job needs other machines, becomes a command.
+/// Lets `spawn` start all processes of the job. The spawn functions of this library then replace
+/// this process and do not return. If a spawn function of the program returns, this process exits,
+/// because it does not belong to the job. Returns a status if the processes could not be started.
 int start_elsewhere(amudp_spawnfn_t spawn, int processes, int argc, char** argv) {
   if (spawn(processes, argc, argv, nullptr) == 0)
     return failed(AM_ERR_RESOURCE, "AMUDP_SPMDStartup", "the processes could not be started");
-  // It has started them, and we are none of them.
+  // This line is reached only if a spawn function of the program has started the processes and
+  // returned.
   std::exit(0);
 }
 
-/// The number of processes, and how they are started, where the program leaves that to its user.
-/// Takes both out of argv. Anything but AM_OK has been said.
+/// Completes the parameters of a job from the command line. If `nproc` is 0, reads the number of
+/// processes. If `spawn` is null, reads the letter of the spawn function, or takes the letter from
+/// the environment variable AMUDP_SPAWNFN. Removes the words that it has read from argv. Returns
+/// AM_OK, or another status after it has printed the reason.
 int read_command_line(int& argc, char** argv, int& nproc, amudp_spawnfn_t& spawn) {
   constexpr const char* function = "AMUDP_SPMDStartup";
   if (nproc == 0) {
@@ -203,9 +215,9 @@ int read_command_line(int& argc, char** argv, int& nproc, amudp_spawnfn_t& spawn
       print_usage(argv[0]);
       return failed(AM_ERR_BAD_ARG, function, "argv[1] is no number of processes");
     }
-    if (asked > most_processes) {
+    if (asked > max_processes) {
       std::fprintf(stderr, "AM-2: %s processes are more than there may be, which is %d\n", argv[1],
-                   most_processes);
+                   max_processes);
       return AM_ERR_BAD_ARG;
     }
     nproc = static_cast<int>(asked);
@@ -220,13 +232,14 @@ int read_command_line(int& argc, char** argv, int& nproc, amudp_spawnfn_t& spawn
   }
   if (found == nullptr) {
     print_usage(argv[0]);
-    return failed(AM_ERR_BAD_ARG, function, "there is no way to start processes of this letter");
+    return failed(AM_ERR_BAD_ARG, function, "no spawn function has this letter");
   }
   spawn = found->fnptr;
   return AM_OK;
 }
 
-/// What the user has asked for and does not get, in process 0. `asked`: 0 for nothing.
+/// Warns, in process 0, if the job differs from what the user asked for. `asked` is the number of
+/// processes for which the user asked, or 0 for none.
 void warn_of_others(long asked, bool looks_at_arguments, int argc, char** argv) {
   const spmd& job = spmd::instance();
   if (job.rank() != 0) return;
@@ -271,10 +284,11 @@ int AMUDP_SPMDSshSpawn(int nproc, int argc, char** argv, char** extra_env) {
     at += length + (at[length] != '\0' ? 1 : 0);
   }
   if (machines.empty()) {
-    std::fputs("AM-2: AMUDP_SSH_SERVERS is to name the machines, as in \"hydra,lerna\"\n", stderr);
+    std::fputs("AM-2: AMUDP_SSH_SERVERS must name the machines, like \"hydra,lerna\"\n", stderr);
     return 0;
   }
-  // The host is this process, and each machine in turn gets one of the others.
+  // Distribute the processes over the machines in rotation. This process is not in the list,
+  // because it becomes the host.
   std::string hosts;
   for (int i = 1; i < nproc; ++i)
     hosts += machines[static_cast<std::size_t>(i) % machines.size()] + '\n';
@@ -298,7 +312,7 @@ int AMUDP_SPMDSshSpawn(int nproc, int argc, char** argv, char** extra_env) {
 int AMUDP_SPMDCustomSpawn(int nproc, int argc, char** argv, char** extra_env) {
   const char* const command = own_variable("CSPAWN_CMD");
   if (command == nullptr) {
-    std::fputs("AM-2: AMUDP_CSPAWN_CMD is to say the command, as in \"farcall run --spmd -n %N "
+    std::fputs("AM-2: AMUDP_CSPAWN_CMD must be the command, like \"farcall run --spmd -n %N "
                "%C\"\n",
                stderr);
     return 0;
@@ -320,9 +334,9 @@ int AMUDP_SPMDCustomSpawn(int nproc, int argc, char** argv, char** extra_env) {
 int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth, amudp_spawnfn_t spawnfn,
                       uint64_t* networkpid, eb_t* eb, ep_t* ep) {
   AM2_REQUIRE(argc != nullptr && argv != nullptr, AM_ERR_BAD_ARG, "argc or argv is NULL");
-  AM2_REQUIRE(nproc >= 0 && nproc <= most_processes, AM_ERR_BAD_ARG,
+  AM2_REQUIRE(nproc >= 0 && nproc <= max_processes, AM_ERR_BAD_ARG,
               "there may be 1 to 4001 processes");
-  static_assert(most_processes == 4001);
+  static_assert(max_processes == 4001);
   startup how{.argc = argc,
               .argv = argv,
               .depth = networkdepth,
@@ -356,7 +370,7 @@ int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth, amud
     ::setenv(worker_variable, worker_value, 1);
   }
   const int status = spmd::instance().start(how);
-  // What this process starts is no process of the job.
+  // Unset the variables, because programs that this process starts later do not belong to the job.
   ::unsetenv(worker_variable);
   ::unsetenv(count_variable);
   if (status == AM_OK) {
@@ -369,7 +383,7 @@ int AMUDP_SPMDIsWorker(char** /*argv*/) {
   try {
     return is_worker() || spmd::instance().has_started() ? 1 : 0;
   } catch (const std::exception&) {
-    return 0; // the startup says why
+    return 0; // the startup of the job reports this error
   }
 }
 

@@ -1,7 +1,6 @@
 #include "spmd.hpp"
 
 #include "errors.hpp"
-#include "job_fabric.hpp"
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_source.hpp>
@@ -34,27 +33,28 @@ void (*AMX_SPMDkillmyprocess)(int) = &::_exit;
 namespace farcall::am2 {
 namespace {
 
-/// How long a process that ends the job waits for the others to hear of it.
+/// Time for which a process that ends the job waits for replies of the other processes.
 constexpr std::chrono::seconds leave_time{5};
-/// The same where it cannot receive: in a handler, or on another thread.
+/// Time for which a process that ends the job waits if it cannot receive replies. That is the case
+/// in a handler, or on another thread than the receiving one.
 constexpr std::chrono::milliseconds blind_leave_time{100};
 
-/// The type of a message has its round from this bit on.
+/// Position of the round's number in the bits of a message's type.
 constexpr unsigned round_at = 8;
 
-/// Of a collective, by the type of its messages.
+/// Names of the collectives, indexed by the type of their messages.
 constexpr std::array collective_names{"AMX_SPMDBarrier", "AMX_SPMDAllGather", "AMX_SPMDBroadcast"};
 
-/// Null for a message that is of none.
+/// Returns the name of the collective to which a message belongs; null if it belongs to none.
 const char* name_of_collective(std::int32_t type) {
   const auto of = static_cast<std::uint32_t>(type) & ((1U << round_at) - 1);
   return of < collective_names.size() ? collective_names[of] : nullptr;
 }
 
-/// How many requests may be outstanding. Nothing, and it has said why, where that is no number that
-/// there may be.
+/// Returns the number of requests that may be outstanding. If the setting is invalid, prints the
+/// reason and returns none.
 std::optional<std::uint32_t> depth_of(const startup& how) {
-  const auto is_depth = [](long long n) { return n >= 1 && n <= most_outstanding; };
+  const auto is_depth = [](long long n) { return n >= 1 && n <= max_outstanding; };
   std::string given;
   long long depth = how.depth;
   if (depth != 0) {
@@ -68,20 +68,21 @@ std::optional<std::uint32_t> depth_of(const startup& how) {
   }
   if (is_depth(depth)) return static_cast<std::uint32_t>(depth);
   std::fprintf(stderr, "AM-2: %s; there may be 1 to %d outstanding requests\n", given.c_str(),
-               most_outstanding);
+               max_outstanding);
   return std::nullopt;
 }
 
-/// True if another launcher has started several processes, each of which would be a job of one.
+/// True if a launcher that farcall does not know has started several processes. Each of them would
+/// form a job of one process.
 bool would_be_alone() {
   if (is_started_by_farcall() || !variable("FARCALL_TARGETS").empty()) return false;
   if (is_launched(farcall::detail::process_manager_of({})))
-    return false; // and they find each other
+    return false; // these processes find each other and form one job
   return farcall::launched_together().has_value();
 }
 
-/// A job of a number of processes that the program or its user names: the environment, which
-/// counts more than the program, names no other, and has its own value again at the end.
+/// Unsets FARCALL_TARGETS until the end of the scope. The variable would override the number of
+/// processes that the program or its user has given.
 class own_targets {
  public:
   own_targets() {
@@ -103,7 +104,7 @@ class own_targets {
 
 bool refuse_under_launcher(int processes) {
   const std::string which = farcall::detail::process_manager_of({});
-  if (which == "none") return false; // each is to start its own
+  if (which == "none") return false; // the user wants each process to start a separate job
   return refuse_launched_together(which, [processes](const launched_processes& others) {
     const std::string own = std::to_string(processes);
     std::fprintf(stderr,
@@ -125,7 +126,7 @@ bool is_started_by_farcall() {
 }
 
 spmd& spmd::instance() noexcept {
-  // Never destroyed, as the process.
+  // Never destroyed, like process::instance().
   // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a program without memory ends here.
   static spmd& only = *new spmd;
   return only;
@@ -144,7 +145,7 @@ int spmd::start(const startup& how) {
   const char* const progress = std::getenv("FARCALL_PROGRESS");
   const bool has_progress_thread =
       wants_threads_ || (progress != nullptr && std::string_view(progress) == "thread");
-  // A process that no launcher has started with others is alone.
+  // Without a launcher, the job consists of this process only.
   options.targets = "none";
   std::optional<own_targets> own;
   if (how.starts_processes) {
@@ -161,9 +162,7 @@ int spmd::start(const startup& how) {
                    others->by.c_str(), others->count.c_str());
       return AM_ERR_RESOURCE;
     }
-    std::unique_ptr<fabric> f =
-        make_job_fabric(job(farcall::spmd, *how.argc, *how.argv, options), has_progress_thread, p);
-    if (!p.join(std::move(f)))
+    if (!p.join(job(farcall::spmd, *how.argc, *how.argv, options), has_progress_thread))
       return failed(AM_ERR_RESOURCE, "AMX_SPMDStartup", "there are endpoints already");
   } catch (const std::exception& e) {
     std::fprintf(stderr, "AM-2 cannot start its job: %s\n", e.what());
@@ -172,7 +171,8 @@ int spmd::start(const startup& how) {
   p.initialise();
   p.at_exit_of_others([](int code) { instance().exit(code); });
   has_started_ = true;
-  // The job is not a child's.
+  // Mark the child of a fork as a process without a job, because it does not belong to its parent's
+  // job.
   ::pthread_atfork(nullptr, nullptr, [] { instance().leave_in_child(); });
   main_ = std::this_thread::get_id();
   std::atexit([] { instance().note_exit(); });
@@ -195,12 +195,12 @@ void spmd::exchange_names(std::uint64_t* job_number) {
   const about own{endpoint_->name.endpoint, static_cast<std::uint32_t>(::getpid())};
   std::vector<about> all(static_cast<std::size_t>(size()));
   if (!all_gather(&own, all.data(), sizeof own))
-    fatal("a process of the job has ended before it has begun");
+    fatal("a process has ended before the job has begun");
   std::uint64_t sum = 0;
   for (const about& a : all)
     sum += a.pid;
   const auto tag_of = [&](std::size_t i) { return sum << 32 | static_cast<std::uint32_t>(i); };
-  endpoint_->table.resize(std::max(all.size(), fewest_translations));
+  endpoint_->table.resize(std::max(all.size(), min_translations));
   for (std::size_t i = 0; i < all.size(); ++i) {
     translation& t = endpoint_->table[i];
     t.is_in_use = true;
@@ -260,7 +260,9 @@ bool spmd::receive(int node, type t, std::int32_t round, std::size_t bytes, job_
   process& p = process::instance();
   const char* const name = name_of_collective(t);
   const auto is_of_another = [&](const job_message& o) {
-    // Of a broadcast there is one message for each process, and all know from whom.
+    // In a broadcast only the root sends messages. A message from another process than `node`,
+    // which is the root here, therefore shows that this other process has called the broadcast with
+    // itself as the root.
     return name_of_collective(o.type) != name || (t == in_broadcast && o.node != node);
   };
   const auto is_of_interest = [&](const job_message& o) {
@@ -276,7 +278,8 @@ bool spmd::receive(int node, type t, std::int32_t round, std::size_t bytes, job_
   if (!got) return false;
   m = std::move(*got);
   if (!is_of_another(m) && m.bytes.size() == bytes) return true;
-  // Where one has ended, so may have collectives.
+  // Ignore a message of another collective after a process has ended, because the message may
+  // belong to a collective that was given up.
   if (p.some_have_ended()) return false;
   const char* const other = name_of_collective(m.type);
   if (other != name) {
@@ -285,7 +288,8 @@ bool spmd::receive(int node, type t, std::int32_t round, std::size_t bytes, job_
           name, m.node, other);
   }
   if (m.node != node)
-    fatal("%s is from process %d for this process, and from process %d there", name, node, m.node);
+    fatal("%s: this process names process %d as the root, and process %d names itself", name, node,
+          m.node);
   fatal("%s: process %d has sent %zu bytes, and here %zu are expected; the length is the same in "
         "all processes",
         name, node, m.bytes.size(), bytes);
@@ -293,7 +297,8 @@ bool spmd::receive(int node, type t, std::int32_t round, std::size_t bytes, job_
 
 bool spmd::barrier() {
   ++collectives_;
-  // Hensgen, Finkel and Manber: in round k, each tells the one 2^k behind it.
+  // Dissemination barrier by Hensgen, Finkel and Manber: in round k, the process with rank r
+  // notifies the process with rank r + 2^k.
   const int n = size();
   std::int32_t round = 0;
   for (int distance = 1; distance < n; distance *= 2, ++round) {
@@ -309,8 +314,9 @@ bool spmd::all_gather(const void* source, void* destination, std::size_t bytes) 
   ++collectives_;
   const int n = size();
   const auto process_before = [&](int distance) { return (rank() + n - distance) % n; };
-  // Bruck and others: of this process, of the one before it, and so on backwards. In round k, each
-  // sends all that it has to the one 2^k behind it.
+  // Algorithm by Bruck: in round k, the process with rank r sends all bytes that it has to rank r +
+  // 2^k. `got` contains the bytes of this process, followed by the bytes of rank - 1, rank - 2 and
+  // so on.
   const auto* const own = static_cast<const std::byte*>(source);
   std::vector<std::byte> got(own, own + bytes);
   got.reserve(bytes * static_cast<std::size_t>(n));
@@ -371,11 +377,11 @@ bool spmd::tell_all(int code) noexcept {
     std::this_thread::sleep_for(blind_leave_time);
     return false;
   }
-  std::vector<bool> has_answered(static_cast<std::size_t>(size()));
-  has_answered[static_cast<std::size_t>(rank())] = true;
+  std::vector<bool> has_replied(static_cast<std::size_t>(size()));
+  has_replied[static_cast<std::size_t>(rank())] = true;
   const auto has_all = [&] {
     for (int i = 0; i < size(); ++i) {
-      if (!has_answered[static_cast<std::size_t>(i)] && !p.has_ended(i)) return false;
+      if (!has_replied[static_cast<std::size_t>(i)] && !p.has_ended(i)) return false;
     }
     return true;
   };
@@ -384,7 +390,7 @@ bool spmd::tell_all(int code) noexcept {
     if (std::chrono::steady_clock::now() > deadline) return false;
     if (p.poll(polled()) == 0) p.doze(polled());
     while (const std::optional<job_message> m = p.job().take(exits, 0))
-      has_answered[static_cast<std::size_t>(m->node)] = true;
+      has_replied[static_cast<std::size_t>(m->node)] = true;
   }
   return true;
 }
@@ -400,9 +406,10 @@ void spmd::exit(int code) noexcept {
   if (exit_callback_ != nullptr) exit_callback_(code);
   std::fflush(nullptr);
   if (are_all_here) {
-    p.network().close(code);
+    p.network().close();
     farcall::leave_launched_group();
-    // The job's starter waits for the others, and knows how they have ended.
+    // Process 0 ends by exit() instead of _exit(), because exit() waits for the other processes of
+    // the job. If `code` is 0, exit() then uses their exit status.
     if (rank() == 0 && AMX_SPMDkillmyprocess == &::_exit) std::exit(code);
   }
   AMX_SPMDkillmyprocess(code);

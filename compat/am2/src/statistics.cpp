@@ -36,7 +36,7 @@ void write_line(std::string& to, const char* what, const uint64_t* by_category) 
 
 int AMX_GetEndpointStatistics(ep_t ep, amx_stats_t* stats) {
   AM2_REQUIRE_INIT();
-  AM2_REQUIRE(ep != nullptr && stats != nullptr, AM_ERR_BAD_ARG, "a NULL");
+  AM2_REQUIRE(ep != nullptr && stats != nullptr, AM_ERR_BAD_ARG, "an argument is NULL");
   counts c{};
   for (std::size_t i = 0; i < words; ++i)
     c[i] = ep->statistics[i].load(std::memory_order_relaxed);
@@ -54,7 +54,8 @@ int AMX_ResetEndpointStatistics(ep_t ep) {
 
 int AMX_AggregateStatistics(amx_stats_t* running_sum, amx_stats_t* newvalues) {
   AM2_REQUIRE_INIT();
-  AM2_REQUIRE(running_sum != nullptr && newvalues != nullptr, AM_ERR_BAD_ARG, "a NULL");
+  AM2_REQUIRE(running_sum != nullptr && newvalues != nullptr, AM_ERR_BAD_ARG,
+              "an argument is NULL");
   counts sum = read(*running_sum);
   const counts more = read(*newvalues);
   for (std::size_t i = 0; i < words; ++i)
@@ -80,7 +81,8 @@ const char* AMX_DumpStatistics(void* fp, amx_stats_t* stats, int is_of_all) {
                 static_cast<unsigned long long>(stats->slot_waits));
   text += line.data();
   if (is_of_all != 0) {
-    // In all, each message that was sent has come, unless it is under way or was refused.
+    // The sums over all endpoints agree: each message that was sent was also received, unless it
+    // has not arrived yet or was refused.
     std::uint64_t sent = 0;
     std::uint64_t come = 0;
     for (std::size_t i = 0; i < 3; ++i) {

@@ -1,4 +1,4 @@
-/* A program as they were in 1995, but for the names of types that have changed since. */
+/* A program in the dialect of 1995, except for names of types, which have changed since. */
 #define AM2_DIALECT_1995
 #include <am2.h>
 

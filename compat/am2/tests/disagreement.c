@@ -1,4 +1,5 @@
-/* What processes of a job do not agree on ends all of them: the first argument says what it is. */
+/* A job whose processes disagree on a collective, which ends all of them. The first argument
+   selects the disagreement. */
 #include <ammpi.h>
 #include <ammpi_spmd.h>
 
@@ -30,7 +31,7 @@ int main(int argc, char** argv) {
   } else {
     (void)AMX_SPMDAllGather(values, gathered, me == 1 ? 8 : 4);
   }
-  /* Until the others have ended, too. */
+  /* Waits for the others to end, too. */
   (void)AMX_SPMDBarrier();
   free(gathered);
   AMX_SPMDExit(0);

@@ -1,4 +1,4 @@
-// What each function does besides sending: results, errors, and their order.
+// Tests of the functions that send no messages: their results, and which error comes first.
 #include "support.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace {
 
 void nothing(void* /*token*/) {}
 
-TEST(am2_before_init, nothing_can_be_done) {
+TEST(am2_before_init, all_functions_fail) {
   eb_t bundle{};
   int n = 0;
   EXPECT_EQ(AM_AllocateBundle(AM_SEQ, &bundle), AM_ERR_NOT_INIT);
@@ -279,7 +279,7 @@ TEST_F(am2_interface, moves_endpoints_and_frees_bundles) {
   EXPECT_EQ(AM_FreeEndpoint(ep_), AM_ERR_BAD_ARG) << "it went with its bundle";
 }
 
-/// What `f` writes to standard error while AMX_VerboseErrors says that it shall.
+/// Returns the lines that `f` writes to standard error with AMX_VerboseErrors set.
 template <class F>
 std::string told_by(const F& f) {
   testing::internal::CaptureStderr();
@@ -289,7 +289,7 @@ std::string told_by(const F& f) {
   return testing::internal::GetCapturedStderr();
 }
 
-TEST_F(am2_interface, says_which_function_of_the_program_s_returns_what) {
+TEST_F(am2_interface, names_the_function_that_returns_an_error) {
   EXPECT_EQ(told_by([] { (void)AM_AllocateEndpoint(nullptr, nullptr, nullptr); }),
             "AM-2: AM_AllocateEndpoint returns AM_ERR_BAD_ARG: this is no bundle\n");
   const auto told = [](auto f) { return told_by(f); };
@@ -315,7 +315,7 @@ TEST_F(am2_interface, says_which_function_of_the_program_s_returns_what) {
             "AM-2: AMX_SPMDMyProc returns -1: the job has not been started\n");
 }
 
-TEST_F(am2_interface, starts_no_job_with_a_depth_that_there_is_not) {
+TEST_F(am2_interface, refuses_invalid_network_depths) {
   int argc = 0;
   char** argv = nullptr;
   for (const int depth : {-1, (1 << 20) + 1, std::numeric_limits<int>::min()}) {

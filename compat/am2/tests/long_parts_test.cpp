@@ -1,4 +1,4 @@
-// Parts of longs, in whatever order they come.
+// Tests of long_parts: parts of longs that arrive in any order.
 #include "../src/long_parts.hpp"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(long_parts, keep_why_one_was_refused) {
   EXPECT_EQ(parts.end(1), 0) << "it is forgotten";
 }
 
-TEST(long_parts, give_up_those_that_wait) {
+TEST(long_parts, give_up_waiting_messages) {
   long_parts parts;
   EXPECT_FALSE(parts.has_all(3, long_in_parts(1, 100)));
   EXPECT_FALSE(parts.has_all(4, long_in_parts(2, 100)));

@@ -1,5 +1,5 @@
-// Requests and replies of all categories, with all numbers of arguments, between two endpoints of a
-// process and of one to itself.
+// Requests and replies of all categories, with 0 to 16 arguments, between two endpoints of a
+// process and from an endpoint to itself.
 #include "support.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::int32_t value(std::size_t i) { return static_cast<std::int32_t>(1000 - 3001
 template <std::size_t>
 using int32_of = std::int32_t;
 
-/// AM_Request1 and so on, with the arguments value(0), value(1) …
+/// Call AM_Request1 and so on, with the arguments value(0), value(1) …
 int request(ep_t ep, int to, amx_category_t c, void* payload, int count);
 int reply(void* token, amx_category_t c, void* payload, int count);
 
@@ -106,10 +106,10 @@ int reply(void* token, amx_category_t c, void* payload, int count) {
 amx_category_t reply_category = amx_Short;
 std::vector<unsigned char> reply_payload;
 
-void answer(void* token, std::size_t count) {
+void send_reply(void* token, std::size_t count) {
   std::vector<unsigned char> payload = reply_payload;
   EXPECT_EQ(reply(token, reply_category, payload.data(), static_cast<int>(count)), AM_OK);
-  // The source is the program's again.
+  // After the call the program may overwrite the payload.
   std::fill(payload.begin(), payload.end(), 0xee);
 }
 
@@ -117,13 +117,13 @@ template <class... A>
 void short_request(void* token, A... a) {
   note(request_seen, token, nullptr, 0);
   request_seen.arguments = {a...};
-  answer(token, sizeof...(A));
+  send_reply(token, sizeof...(A));
 }
 template <class... A>
 void long_request(void* token, void* payload, std::size_t bytes, A... a) {
   note(request_seen, token, payload, bytes);
   request_seen.arguments = {a...};
-  answer(token, sizeof...(A));
+  send_reply(token, sizeof...(A));
 }
 template <class... A>
 void short_reply(void* token, A... a) {
@@ -167,7 +167,7 @@ class messages : public two_endpoints {
     std::iota(reply_payload.begin(), reply_payload.end(), 100);
   }
 
-  /// `to` answers.
+  /// Sends requests from a_ to `to`, at `index` of the table, and checks requests and replies.
   void exchange(ep_t to, int index, amx_category_t of_request, amx_category_t of_reply) {
     for_each_count([&](auto count) {
       constexpr std::size_t n = count;
@@ -225,14 +225,14 @@ TEST_F(messages, have_any_number_of_arguments_in_any_category) {
   }
 }
 
-TEST_F(messages, of_an_endpoint_to_itself_have_them_too) {
+TEST_F(messages, to_the_sender_itself_have_any_number_of_arguments) {
   for (const auto of_request : {amx_Short, amx_Medium, amx_Long}) {
     for (const auto of_reply : {amx_Short, amx_Medium, amx_Long})
       exchange(a_, 0, of_request, of_reply);
   }
 }
 
-TEST_F(messages, of_an_endpoint_to_itself_run_before_the_call_returns) {
+TEST_F(messages, to_the_sender_itself_run_before_the_call_returns) {
   set_handlers(a_, amx_Short, amx_Short, std::make_index_sequence<1>());
   request_seen = {};
   reply_seen = {};

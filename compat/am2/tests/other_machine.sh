@@ -1,4 +1,4 @@
 #!/bin/sh
-# In place of ssh: runs the command as another machine would, which has none of our variables.
+# Replaces ssh: runs the command without this process's environment, as on another machine.
 shift
 exec env -i PATH="$PATH" sh -c "$1"

@@ -1,4 +1,4 @@
-// AM_PAR: threads that send from, poll and wait for one bundle at once.
+// Tests of AM_PAR: several threads send from, poll and wait for one bundle at once.
 #include "support.hpp"
 
 #include <atomic>
@@ -16,7 +16,7 @@ std::array<std::atomic<int>, threads * each> requests{};
 std::array<std::atomic<int>, threads * each> replies{};
 std::atomic<int> replies_in_all{0};
 
-void answer(void* token, void* payload, size_t bytes, int32_t number) {
+void count_and_reply(void* token, void* payload, size_t bytes, int32_t number) {
   std::int32_t sent = 0;
   ASSERT_EQ(bytes, sizeof sent);
   std::memcpy(&sent, payload, bytes);
@@ -39,7 +39,7 @@ class am2_parallel : public two_endpoints {
       for (auto& c : *counts)
         c = 0;
     replies_in_all = 0;
-    ASSERT_EQ(AM_SetHandler(b_, on_request, answer), AM_OK);
+    ASSERT_EQ(AM_SetHandler(b_, on_request, count_and_reply), AM_OK);
     ASSERT_EQ(AM_SetHandler(a_, on_reply, take), AM_OK);
     ASSERT_EQ(AM_MoveEndpoint(b_, b_bundle_, a_bundle_), AM_OK);
   }

@@ -1,5 +1,5 @@
-/* A job of some processes, with the headers of AMUDP or AMMPI as the macros say: what it does is
-   its first argument. Process 0 says "all good" at the end. */
+/* A job of several processes, with the headers of AMUDP or AMMPI, which a macro selects. The first
+   argument selects the test. Process 0 prints "all good" at the end. */
 #if defined(AMUDP)
 #include <amudp.h>
 #include <amudp_spmd.h>
@@ -35,7 +35,7 @@ enum {
   on_count,
   on_got,
   on_ask,
-  on_answer,
+  on_reply,
   on_bytes,
   on_bytes_back,
   on_tell,
@@ -124,7 +124,7 @@ static void sleep_until(int64_t* what, int64_t value) {
   }
 }
 
-/* Each asks each, itself too. */
+/* Each process sends requests to all, including itself. */
 static void shorts(int rounds, int sleeps) {
   int i, to;
   sum = replies = 0;
@@ -161,7 +161,7 @@ static void payloads(void) {
   for (s = 0; s <= sizeof sizes / sizeof sizes[0]; ++s) {
     const size_t n = s == sizeof sizes / sizeof sizes[0] ? long_bytes : sizes[s];
     for (to = 0; to < all; ++to) {
-      /* One at a time: all have the same place there. */
+      /* One process at a time: all write to the same offset. */
       int turn;
       for (turn = 0; turn < all; ++turn) {
         OK(AMX_SPMDBarrier());
@@ -185,7 +185,7 @@ static void payloads(void) {
   free(from);
 }
 
-/* Who has sent there before learns of another segment by what tells it to send again. */
+/* After AM_SetSeg and a barrier, longs reach the new segment, and none reaches the old one. */
 static void other_segment(void) {
   unsigned char *old = segment, *from = (unsigned char*)malloc(long_bytes);
   size_t i;
@@ -209,7 +209,7 @@ static void other_segment(void) {
   free(from);
 }
 
-/* Without replies: slots come back all the same. */
+/* Requests without replies: their slots come back all the same. */
 static void flood(int n) {
   int i;
   received = 0;
@@ -220,10 +220,10 @@ static void flood(int n) {
   OK(AMX_SPMDBarrier());
 }
 
-/* What is sent at the least cost does all that others do, between processes too. */
+/* Compact messages between processes have statistics, hooks and returns like all others. */
 
-enum { most_status = 32 };
-static int returned_with[most_status], before_calls, after_calls;
+enum { max_status = 32 };
+static int returned_with[max_status], before_calls, after_calls;
 static int64_t told;
 
 static int next_process(void) { return (me + 1) % all; }
@@ -232,11 +232,11 @@ static int process_before(void) { return (me + all - 1) % all; }
 static void came_back_with(int status, op_t opcode, void* token) {
   (void)opcode;
   (void)token;
-  CHECK(status >= 0 && status < most_status);
+  CHECK(status >= 0 && status < max_status);
   ++returned_with[status];
 }
-static void ask(void* token) { OK(AM_Reply0(token, on_answer)); }
-static void answer(void* token) {
+static void ask(void* token) { OK(AM_Reply0(token, on_reply)); }
+static void count_reply(void* token) {
   (void)token;
   ++replies;
 }
@@ -257,7 +257,7 @@ static void ask_in_vain(void* token) {
   tag_t own;
   OK(AM_GetTranslationTag(ep, process_before(), &own));
   OK(AMX_SetTranslationTag(ep, process_before(), own + 1));
-  OK(AM_Reply0(token, on_answer));
+  OK(AM_Reply0(token, on_reply));
   OK(AMX_SetTranslationTag(ep, process_before(), own));
 }
 static void before_call(amx_category_t category, int is_request, int handler, void* token,
@@ -326,7 +326,7 @@ static void returned(void) {
   OK(AMX_SetTranslationTag(ep, next_process(), own));
   OK(AM_Request0(ep, next_process(), on_nothing));
   OK(AM_Request0(ep, next_process(), on_ask_in_vain));
-  /* EBADTAG is also what its reply that is not accepted gives who replies. */
+  /* Four EBADTAG: three requests of this process, and its own reply that was not accepted. */
   while (returned_with[EBADTAG] != 4 || returned_with[EBADHANDLER] != 1 ||
          returned_with[EREPLYREJECTED] != 1)
     OK(AM_Poll(eb));
@@ -335,7 +335,7 @@ static void returned(void) {
   send_each_kind(300);
 }
 
-/* Polls of one bundle do not stand for those of another. */
+/* A poll of one bundle runs no handlers of another. */
 static void other_bundle(void) {
   eb_t other;
   int i, k;
@@ -345,7 +345,7 @@ static void other_bundle(void) {
   told = 0;
   OK(AMX_SPMDBarrier());
   OK(AM_Request1(ep, next_process(), on_tell, 1));
-  /* What was sent before a barrier is there behind it, and barriers poll the job's bundle. */
+  /* Messages sent before a barrier have arrived after it. Barriers poll the job's bundle only. */
   OK(AMX_SPMDBarrier());
   CHECK(told == 0);
   for (i = 0; i < 2; ++i) {
@@ -379,7 +379,7 @@ static void collectives(void) {
   free(gathered);
 }
 
-/* Handlers may not wait. */
+/* Collectives and AM_Terminate fail in handlers, which may not wait. */
 static void forbidden(void* token) {
   int value = 0, values[1 << 8];
   (void)token;
@@ -397,8 +397,8 @@ static void waits_in_handlers(void) {
   OK(AMX_SPMDBarrier());
 }
 
-/* Longs of more bytes than all memory that processes share: requests, gets, replies, and requests
-   that are refused, of which no byte is written. */
+/* Longs that exceed the memory that processes share: requests, gets, replies, and refused requests,
+   which write no byte. */
 static size_t huge_bytes;
 
 static void check_huge(const unsigned char* at, size_t nbytes) {
@@ -424,7 +424,7 @@ static void untouched(void* token, void* buf, size_t nbytes) {
   ++replies;
 }
 
-/* One that needs more memory than there is gives its slot back, and others go on. */
+/* A request that needs more memory than there is fails and frees its slot; later ones succeed. */
 static void too_large(void) {
   size_t bytes = (size_t)100 << 20;
   unsigned char* from = (unsigned char*)calloc(bytes, 1);
@@ -480,7 +480,7 @@ static void huge(size_t bytes) {
   OK(AMX_SPMDBarrier());
 }
 
-/* A segment of all addresses. */
+/* Longs to a segment that covers all addresses. */
 static void everywhere(void) {
   static unsigned char there[8000];
   unsigned char from[sizeof there];
@@ -496,7 +496,7 @@ static void everywhere(void) {
   for (i = 0; i < (size_t)all; ++i) {
     uintptr_t address = at;
     replies = 0;
-    /* Programs agree on addresses. */
+    /* With such a segment, programs exchange addresses to use as offsets. */
     uintptr_t* addresses = (uintptr_t*)malloc(sizeof at * (size_t)all);
     OK(AMX_SPMDAllGather(&address, addresses, sizeof address));
     if (me == 0) {
@@ -510,7 +510,7 @@ static void everywhere(void) {
   }
 }
 
-/* A child has no job. */
+/* Calls in the child of a fork fail: it has no job. */
 static void forked(void) {
   int status = 0;
   pid_t child = fork();
@@ -528,7 +528,7 @@ static void forked(void) {
   send_each_kind(300);
 }
 
-/* The table of a job. */
+/* Checks the translation table that the startup has filled. */
 static void names(void) {
   int i, n;
   tag_t own, other;
@@ -546,7 +546,7 @@ static void names(void) {
   CHECK(AM_Map(ep, n - 1, name, 5) == AM_ERR_RESOURCE);
 }
 
-/* Process 1 is killed while process 0 has requests there, and process 2 waits for others. */
+/* Process 1 is killed while process 0 has requests to it, and process 2 waits for messages. */
 static void death(void) {
   int64_t before;
   OK(AM_SetHandler(ep, 0, came_back));
@@ -558,7 +558,7 @@ static void death(void) {
   if (me == 2) {
     sleep_until(&returned_count, 1);
   } else {
-    /* Until there are no slots any more, and then until those that are out come back. */
+    /* Takes all slots, and then waits until the requests to process 1 are returned. */
     while (returned_count == 0)
       OK(AM_Request4(ep, 1, on_count, 1, 2, 3, 4));
   }
@@ -584,7 +584,7 @@ int main(int argc, char** argv) {
   uint64_t number = 0;
   const char* what;
 #ifdef AMUDP
-  /* Before the startup, in the process that was started only. */
+  /* Before the startup, and only in the process that the user has started. */
   if (!AMX_SPMDIsWorker(argv)) setenv("AM2_TEST_VARIABLE", "of the master", 1);
 #else
   setenv("AM2_TEST_VARIABLE", "of the master", 0);
@@ -605,7 +605,7 @@ int main(int argc, char** argv) {
   OK(AM_SetHandler(ep, on_count, count));
   OK(AM_SetHandler(ep, on_got, got));
   OK(AM_SetHandler(ep, on_ask, ask));
-  OK(AM_SetHandler(ep, on_answer, answer));
+  OK(AM_SetHandler(ep, on_reply, count_reply));
   OK(AM_SetHandler(ep, on_bytes, bytes));
   OK(AM_SetHandler(ep, on_bytes_back, bytes_back));
   OK(AM_SetHandler(ep, on_tell, tell));
@@ -634,8 +634,8 @@ int main(int argc, char** argv) {
     CHECK(AMX_SPMDgetenvMaster("AM2_NO_SUCH_VARIABLE") == NULL);
   } else if (strcmp(what, "too_large") == 0) {
     too_large();
-  } else if (strcmp(what, "last_words") == 0) {
-    /* Not flushed, and the others may be in the barrier still. */
+  } else if (strcmp(what, "last_output") == 0) {
+    /* Leaves the output unflushed, while other processes may still be in the barrier. */
     printf("process %d says its last\n", me);
     AMX_SPMDExit(5);
   } else if (strcmp(what, "other_end") == 0) {
@@ -678,7 +678,7 @@ int main(int argc, char** argv) {
     printf("all good\n");
     fflush(stdout);
   }
-  /* One that exits ends all; after a death there are no barriers. */
+  /* Wait first if a process has died, because an exit ends all processes and barriers fail then. */
   if (strcmp(what, "death") == 0) usleep(me == 0 ? 0 : 200000);
   AMX_SPMDBarrier();
   AMX_SPMDExit(0);

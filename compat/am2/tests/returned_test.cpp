@@ -1,4 +1,4 @@
-// Messages that come back, tags, slots, and what handlers may not do.
+// Tests of returned messages, tags, slots, bundles, and calls that handlers may not make.
 #include "support.hpp"
 
 #include <string>
@@ -62,7 +62,7 @@ class returned_messages : public two_endpoints {
     ASSERT_EQ(AM_SetHandler(b_, 0, returned_to_b), AM_OK);
   }
 
-  /// What comes of a request of each category.
+  /// Checks that a request of each category comes back with this status.
   void expect_returned(int index, handler_t h, int status) {
     at_a.clear();
     ASSERT_EQ(AM_Request0(a_, index, h), AM_OK);
@@ -76,7 +76,7 @@ class returned_messages : public two_endpoints {
                                            {status, AM_REQUEST_XFER_M, index}}));
   }
 
-  /// More requests than there are slots get through, so all of them have come back.
+  /// Checks that all slots are free: more requests than there are slots succeed.
   void expect_all_slots() {
     requests = replies = 0;
     for (int i = 0; i < 2 * depth_; ++i) {
@@ -159,7 +159,7 @@ TEST_F(returned_messages, say_that_the_endpoint_does_not_exist) {
   expect_returned(1, on_request, EBADENDPOINT);
 }
 
-TEST_F(returned_messages, come_back_from_an_endpoint_that_is_freed_with_them) {
+TEST_F(returned_messages, come_back_when_their_receiver_is_freed) {
   ASSERT_EQ(AM_Request0(a_, 1, on_silent), AM_OK);
   ASSERT_EQ(AM_Poll(b_bundle_), AM_OK);
   ASSERT_EQ(AM_Request0(a_, 1, on_silent), AM_OK);
@@ -189,7 +189,7 @@ TEST_F(returned_messages, say_that_the_sender_is_not_known) {
   EXPECT_EQ(requests, 0);
 }
 
-TEST_F(returned_messages, tell_both_sides_of_a_reply_that_was_not_accepted) {
+TEST_F(returned_messages, rejected_replies_are_reported_to_both_sides) {
   ASSERT_EQ(AMX_SetTranslationTag(b_, 0, 12345), AM_OK);
   ASSERT_EQ(AM_RequestI0(a_, 1, on_request, &byte_, 1), AM_OK);
   EXPECT_EQ(AM_SetHandler(
@@ -206,7 +206,7 @@ TEST_F(returned_messages, tell_both_sides_of_a_reply_that_was_not_accepted) {
   expect_all_slots();
 }
 
-TEST_F(returned_messages, end_the_process_where_nobody_handles_them) {
+TEST_F(returned_messages, abort_a_process_without_a_handler) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -222,7 +222,7 @@ TEST_F(returned_messages, end_the_process_where_nobody_handles_them) {
 
 // ---- slots -------------------------------------------------------------------------------------
 
-TEST_F(returned_messages, are_none_without_a_reply_and_slots_come_back) {
+TEST_F(returned_messages, slots_come_back_without_a_reply) {
   for (int i = 0; i < 5 * depth_; ++i) {
     ASSERT_EQ(AM_Request0(a_, 1, on_silent), AM_OK);
     poll_both();
@@ -251,7 +251,7 @@ TEST_F(returned_messages, the_asynchronous_long_does_not_wait_for_a_slot) {
   EXPECT_EQ(replies, 1);
 }
 
-// ---- what handlers may not do, and may ---------------------------------------------------------
+// ---- calls that handlers may not make ----------------------------------------------------------
 
 eb_t own_bundle{};
 
@@ -318,7 +318,7 @@ TEST_F(returned_messages, a_message_that_is_there_ends_a_wait) {
   EXPECT_EQ(mask, AM_NOTEMPTY);
 }
 
-TEST_F(returned_messages, what_comes_before_the_resources_are_set_waits) {
+TEST_F(returned_messages, messages_wait_until_the_resources_are_set) {
   ep_t late{};
   en_t name{};
   ASSERT_EQ(AM_AllocateEndpoint(b_bundle_, &late, &name), AM_OK);

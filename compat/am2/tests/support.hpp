@@ -10,7 +10,8 @@
 
 namespace farcall::am2::test {
 
-/// Two endpoints of this process, in a bundle each, that know each other: a at index 0, b at 1.
+/// Two endpoints of this process, each in its own bundle. Both tables have a_ at index 0 and b_ at
+/// index 1.
 class two_endpoints : public testing::Test {
  protected:
   explicit two_endpoints(int depth = 4, int mode = AM_SEQ) : depth_(depth), mode_(mode) {}
@@ -31,7 +32,7 @@ class two_endpoints : public testing::Test {
   }
   void TearDown() override { ASSERT_EQ(AM_Terminate(), AM_OK); }
 
-  /// Until there is nothing more to handle.
+  /// Polls both bundles until no message is left.
   void poll_both() const {
     for (int i = 0; i < 4; ++i) {
       ASSERT_EQ(AM_Poll(b_bundle_), AM_OK);
@@ -52,7 +53,7 @@ class two_endpoints : public testing::Test {
   en_t b_name_{};
 };
 
-/// What a handler has seen.
+/// Arguments, payload and token values that a handler has received.
 struct seen {
   int calls = 0;
   std::vector<std::int32_t> arguments;

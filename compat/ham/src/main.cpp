@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-// The program has one of them. Weak: the other one stays null.
+// The program defines one of these two functions. They are weak, so that the address of the other
+// function is null.
 [[gnu::weak]] int ham_user_main(int argc, char* argv[]);
 [[gnu::weak]] int ham_user_main();
 
@@ -14,7 +15,7 @@ int ham::offload::ham_main(int argc, char* argv[]) {
   int (*const without_arguments)() = &ham_user_main;
   if (with_arguments == nullptr && without_arguments == nullptr) {
     std::fputs("this program has no main() that can be called: write int main(int, char*[]) or int "
-               "main(), behind #include <ham/offload.hpp>\n",
+               "main(), after #include <ham/offload.hpp>\n",
                stderr);
     return EXIT_FAILURE;
   }

@@ -19,8 +19,8 @@ constexpr std::string_view ignored[] = {
     "--ham-address",      "--ham-host-address", "--ham-host-node",    "--ham-veo-ve-lib",
     "--ham-veo-ve-nodes", "--ham-tcp-hostname", "--ham-tcp-hostport", "--ham-tcp-port"};
 
-/// HAM_OPTIONS instead of the command line, if it is set; cut at spaces, or at '_' where
-/// HAM_OPTIONS_NO_SPACES is set.
+/// Returns the words of HAM_OPTIONS if that variable is set, otherwise the words of the command
+/// line. Words of HAM_OPTIONS are separated by spaces, or by '_' if HAM_OPTIONS_NO_SPACES is set.
 std::vector<std::string> option_words(int argc, char** argv) {
   const char* text = std::getenv("HAM_OPTIONS");
   if (text == nullptr) return {argv + 1, argv + argc};

@@ -26,7 +26,7 @@ constexpr const char* help_text =
     "  --ham-process-count N   processes of the job, the host included\n"
     "  --ham-cpu-affinity N    processor for this process\n"
     "  --ham-help              this text\n"
-    "Others of HAM's are accepted and have no meaning here. 'farcall run -n 3 ./program' starts a\n"
+    "HAM's other options are accepted, without effect. 'farcall run -n 3 ./program' starts a\n"
     "program with two targets; FARCALL_TARGETS and --farcall-help offer more.\n";
 
 bool has_option(int argc, char** argv, std::string_view option) {
@@ -39,9 +39,10 @@ bool names_targets(const ham::detail::options& given, int argc, char** argv) {
          has_option(argc, argv, "--farcall-targets");
 }
 
-/// The processes that mpiexec starts are the host and its targets, as with HAM. Where it says
-/// nothing that they could find each other by, each would be a host, and the program run that many
-/// times: only for those who ask for it.
+/// Refuses to start if a launcher has started several processes that cannot find each other,
+/// because each process would be the host of a separate job. Throws farcall::setting_error in this
+/// case. If the user has named targets, several jobs are intended, so that this function only logs
+/// a warning.
 void require_one_host(bool names_targets) {
   const auto launched = farcall::launched_together();
   if (!launched) return;
@@ -53,24 +54,25 @@ void require_one_host(bool names_targets) {
   }
   throw farcall::setting_error(
       several +
-      ", and each would be a job by itself. Let it be started once, with its targets: "
+      ", and each would be a job by itself. Start it once, with its targets: "
       "'farcall run -n " +
       launched->count +
-      " ./program', or FARCALL_TARGETS for other machines. If so many jobs are meant, say what "
-      "targets each has: FARCALL_TARGETS=shm:1");
+      " ./program', or FARCALL_TARGETS for other machines. If you want so many jobs, name the "
+      "targets of each: FARCALL_TARGETS=shm:1");
 }
 
 struct state {
   state() = default;
   state(const state&) = delete;
   state& operator=(const state&) = delete;
-  /// After exit(), objects that live longer may still ask for nodes.
+  /// Ends the job when the program exits. Objects that are destroyed later may still call functions
+  /// of runtime.
   ~state() { runtime::instance().stop(); }
 
   std::vector<farcall::node> nodes;
   std::optional<farcall::job> job;
   bool has_started = false;
-  /// The number that this process had in the job that has ended.
+  /// Number that this process had in a job that has ended.
   std::optional<node_t> was_node;
   std::mutex mutex;
   std::vector<std::optional<net::node_descriptor>> descriptions;
@@ -92,7 +94,7 @@ bool runtime::start(int argc, char** argv) {
   state& s = the_state();
   s.has_started = true;
   s.was_node.reset();
-  // For messages that the program carries by itself.
+  // Initialise the registry of messages for programs that transfer messages by their own means.
   msg::msg_handler_registry::init();
   if (farcall::serve_as_target()) {
     s.was_node = static_cast<node_t>(farcall::detail::own_id());
@@ -106,23 +108,26 @@ bool runtime::start(int argc, char** argv) {
                                  ": this process may not run on that processor");
   }
   const bool is_launched = farcall::is_launched(farcall::detail::process_manager_of({}));
-  // Servers may be many.
+  // Make no check for a server (--farcall-serve): a launcher may start several servers, because
+  // each of them waits for a host and does not start a job itself.
   if (!is_launched && !has_option(argc, argv, "--farcall-serve")) {
     require_one_host(names_targets(given, argc, argv));
   }
   farcall::job_options options;
-  // A job without targets is no job; HAM's own default was the host and one target.
+  // Leave `options.targets` empty for 1 or 2 processes. farcall then starts one target, which is
+  // also HAM's default and minimum.
   if (!is_launched && given.process_count() && *given.process_count() > 2) {
     options.targets = "shm:" + std::to_string(*given.process_count() - 1);
   }
-  // The program's argv stays as it is.
+  // Pass a copy of argv, because the job removes its options and the program's argv must not
+  // change.
   std::vector<char*> words(argv, argv + argc);
   words.push_back(nullptr);
   s.job.emplace(argc, words.data(), options);
   if (given.process_count() &&
       s.job->size() != std::max<std::uint64_t>(*given.process_count(), 2)) {
     farcall::log::warning("--ham-process-count " + std::to_string(*given.process_count()) +
-                          " has no effect: FARCALL_TARGETS, --farcall-targets or what has started "
+                          " has no effect: FARCALL_TARGETS, --farcall-targets or the launcher of "
                           "this program names the targets of this job, which has " +
                           std::to_string(s.job->size()) + " processes");
   }
@@ -164,7 +169,7 @@ const net::node_descriptor& runtime::node_description(node_t number) {
   const farcall::node which = node(number);
   state& s = the_state();
   const std::lock_guard guard(s.mutex);
-  // References stay valid: the vector gets its size once.
+  // Resize the vector only once, so that references to its elements stay valid.
   if (s.descriptions.empty()) s.descriptions.resize(static_cast<std::size_t>(num_nodes()));
   auto& known = s.descriptions[static_cast<std::size_t>(number)];
   if (!known) known.emplace(which.description().host);
@@ -186,7 +191,7 @@ bool ham_init(int argc, char* argv[]) {
   try {
     return runtime::instance().start(argc, argv);
   } catch (const farcall::error& e) {
-    // HAM's programs expect no exceptions here.
+    // Exit here, because programs written for HAM do not catch exceptions of ham_init().
     std::fprintf(stderr, "%s\n", e.what());
     std::exit(EXIT_FAILURE);
   }

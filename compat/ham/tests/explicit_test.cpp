@@ -1,4 +1,4 @@
-// main() belongs to the program, and runs on targets too.
+// A program with HAM_EXPLICIT: its own main() runs on the host and on targets.
 
 #ifndef HAM_EXPLICIT // the build may define it too
 #define HAM_EXPLICIT
@@ -25,7 +25,7 @@ TEST(explicit_main, offloads) {
 
 } // namespace
 
-// HAM 0.3 takes pointers, HAM 0.2 does not.
+// ham_init() takes pointers to argc and argv in HAM 0.3, and the values in HAM 0.2.
 template <class... A>
 concept can_init = requires(A... arguments) {
   { ham::offload::ham_init(arguments...) } -> std::same_as<bool>;
@@ -41,7 +41,7 @@ int main(int argc, char* argv[]) {
   ::testing::InitGoogleTest(&argc, argv);
   const int status = RUN_ALL_TESTS();
   ham::offload::ham_finalise();
-  ham::offload::ham_finalise(); // once more does no harm
+  ham::offload::ham_finalise(); // a second call has no effect
   HAM_LOG << "logs at its end\n";
   return status;
 }

@@ -1,4 +1,4 @@
-// A main() that nothing can call.
+// A main() with a signature that the library cannot call.
 
 #include <ham/offload/main.hpp>
 

@@ -1,4 +1,4 @@
-// main() as the figures of HAM's papers have it.
+// A main() without parameters, as in the figures of HAM's papers.
 
 #include <ham/offload.hpp>
 

@@ -1,5 +1,5 @@
-// The message layer alone: headers only, no job and no library of HAM's. The program supplies what
-// the headers only declare.
+// Tests of the header-only message layer, without a job and a library. The program defines the
+// functions that the headers only declare.
 
 #include <ham/msg/active_msg.hpp>
 
@@ -65,7 +65,7 @@ class add_twice : public active_msg<add_twice, twice_policy> {
   void operator()() const { sum += 100; }
 };
 
-/// Memory as a channel: the bytes arrive, and are run without knowing the type.
+/// Copies a message's bytes, and runs the copy without using its type.
 template <class Message>
 void send_and_run(const Message& m) {
   alignas(Message) unsigned char channel[sizeof(Message)];
@@ -106,7 +106,7 @@ TEST(messages, registry_can_be_printed) {
   EXPECT_NE(msg_handler_registry::get_handler(0), nullptr);
 }
 
-// ---- what comes with the layer ------------------------------------------------------------------
+// ---- utilities of the layer ---------------------------------------------------------------------
 
 TEST(resource_pools, lend_the_last_value_first) {
   ham::detail::resource_pool<int> pool;
@@ -133,7 +133,7 @@ TEST(at_end_of_scope, runs_once) {
   EXPECT_EQ(runs, 1);
 }
 
-TEST(time, statistics_are_those_of_the_sample) {
+TEST(time, statistics_describe_the_sample) {
   ham::util::time::statistics times(4, 2);
   for (const double t : {1e9, 1e9, 40.0, 10.0, 30.0, 20.0})
     times.add(t);
@@ -154,7 +154,7 @@ TEST(time, statistics_are_those_of_the_sample) {
   EXPECT_EQ(times.string().substr(0, 13), "2.500000e+01\t");
 }
 
-TEST(time, no_times_are_no_numbers_that_are_none) {
+TEST(time, statistics_of_zero_times_are_zero) {
   const ham::util::time::statistics none;
   EXPECT_EQ(none.average().count(), 0);
   EXPECT_EQ(none.median().count(), 0);

@@ -1,4 +1,4 @@
-// A program in HAM's way: main() is renamed, runs on the host only, and all the rest is offloads.
+// A program without HAM_EXPLICIT: a macro renames its main(), which runs on the host only.
 
 #include <ham/misc/options.hpp>
 #include <ham/offload.hpp>
@@ -63,7 +63,7 @@ TEST(offload, accepts_f2f_in_every_form) {
   EXPECT_EQ(offload::sync(1, f2f(&sum_of_30, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)),
             30);
-  const std::size_t wide = 7; // converted here
+  const std::size_t wide = 7;
   EXPECT_EQ(offload::sync(1, f2f(&plus_one, static_cast<int>(wide))), 8);
 }
 
@@ -117,7 +117,7 @@ TEST(offload, carries_fundamental_types_both_ways) {
   expect_same(0.125L);
   expect_same(nullptr);
   int here = 0;
-  expect_same(std::tuple<void*>(&here)); // the address, as ever
+  expect_same(std::tuple<void*>(&here)); // sends the address, like HAM
 }
 
 struct plain {
@@ -126,7 +126,7 @@ struct plain {
   bool operator==(const plain&) const = default;
 };
 
-TEST(offload, carries_what_hams_messages_could_not) {
+TEST(offload, carries_types_that_ham_could_not_send) {
   expect_same(plain{1, 2.5});
   expect_same(std::string("text"));
   expect_same(std::string(1'000'000, 'x'));
@@ -156,7 +156,7 @@ TEST(offload, carries_objects_with_virtual_functions_by_value) {
   EXPECT_EQ(offload::sync(1, f2f(&corners_of, triangle(4))), 7);
 }
 
-/// What ham::migratable is specialised for: carries something else than its bytes.
+/// A type with a specialisation of ham::migratable, which sends a fixed-size text.
 struct name {
   std::string text;
 };
@@ -198,7 +198,7 @@ TEST(offload, runs_functors_of_the_program) {
   EXPECT_EQ(offload::sync(1, counts_up(6)), 7);
 }
 
-/// Moved, not copied: trivially, and by a function of its own.
+/// Functors that can be moved but not copied: trivially, and by a move constructor.
 class only_moved {
  public:
   using result_type = int;
@@ -282,7 +282,7 @@ TEST(offload, futures_that_are_dropped_wait) {
   offload::async(1, f2f(&sleep_a_while));
   EXPECT_GE(farcall::clock::now() - begin, std::chrono::milliseconds(50));
   offload::future<int> f = offload::async(1, f2f(&sleep_a_while));
-  f = offload::async(1, f2f(&plus_one, 1)); // after the first
+  f = offload::async(1, f2f(&plus_one, 1)); // waits for the first call
   EXPECT_GE(farcall::clock::now() - begin, std::chrono::milliseconds(100));
   EXPECT_EQ(f.get(), 2);
 }
@@ -297,7 +297,7 @@ TEST(offload, exceptions_come_back) {
     EXPECT_EQ(e.type_name(), "std::out_of_range");
     EXPECT_EQ(e.text(), "value 3");
   }
-  offload::async(1, f2f(&fails, 4)); // dropped: said on standard error, and no more
+  offload::async(1, f2f(&fails, 4)); // future dropped: the exception is only logged
   EXPECT_EQ(offload::sync(1, f2f(&plus_one, 1)), 2);
 }
 
@@ -375,7 +375,7 @@ TEST(macros, name_the_type_of_a_function) {
 template <class T>
 concept is_said_to_be_bitwise = is_bitwise_copyable<T>::value;
 
-TEST(traits, say_what_hams_say) {
+TEST(traits, have_the_values_of_ham) {
   static_assert(is_bitwise_copyable<int, double>::value);
   static_assert(!is_bitwise_copyable<int, std::string>::value);
   static_assert(is_said_to_be_bitwise<migratable<int>>);
@@ -390,7 +390,7 @@ TEST(traits, say_what_hams_say) {
 
 bool is_aborted_here() { return offload::runtime::instance().abort(); }
 
-TEST(runtime, abort_is_a_sign_that_is_set) {
+TEST(runtime, abort_sets_a_flag) {
   EXPECT_FALSE(is_aborted_here());
   EXPECT_TRUE(is_aborted_here());
   EXPECT_FALSE(offload::sync(2, f2f(&is_aborted_here))) << "it is each node's own";
@@ -398,9 +398,9 @@ TEST(runtime, abort_is_a_sign_that_is_set) {
   EXPECT_TRUE(offload::sync(1, f2f(&is_aborted_here)));
 }
 
-// ---- what HAM has besides -----------------------------------------------------------------------
+// ---- options, affinity, messages and pointers ---------------------------------------------------
 
-TEST(options, are_those_of_the_command_line) {
+TEST(options, are_read_from_the_command_line) {
   std::string words[] = {"program", "--ham-cpu-affinity", "3", "--ham-process-count=5", "--other"};
   std::vector<char*> pointers;
   for (std::string& word : words)
@@ -448,7 +448,7 @@ TEST(affinity, is_set_where_it_can_be) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
-/// A message, which ham/offload.hpp brings.
+/// A message type; ham/offload.hpp includes the message layer.
 class sets_value : public msg::active_msg<sets_value> {
  public:
   explicit sets_value(int* value) : value_(value) {}
@@ -458,7 +458,7 @@ class sets_value : public msg::active_msg<sets_value> {
   int* value_;
 };
 
-TEST(messages, of_the_program_run_beside_offloads) {
+TEST(messages, can_be_used_beside_offloads) {
   int value = 0;
   sets_value message(&value);
   auto* const arrived = static_cast<msg::active_msg_base*>(&message);

@@ -1,4 +1,4 @@
-// Must not compile: the characters of a string are not among its bytes.
+// Must not compile: put() copies an object's bytes, which do not contain a string's characters.
 
 #include <ham/offload.hpp>
 

@@ -23,7 +23,7 @@ double inner_product(offload::buffer_ptr<double> a, offload::buffer_ptr<double> 
   return sum;
 }
 
-// The program of the paper.
+// The inner product of HAM's paper.
 TEST(transfer, inner_product_with_its_buffers_on_a_target) {
   constexpr std::size_t n = 1024;
   std::vector<double> a(n);
@@ -33,7 +33,7 @@ TEST(transfer, inner_product_with_its_buffers_on_a_target) {
   auto there_a = offload::allocate<double>(1, n);
   auto there_b = offload::allocate<double>(1, n);
   offload::future<void> kept = offload::put(a.data(), there_a, n);
-  offload::put(b.data(), there_b, n); // waits
+  offload::put(b.data(), there_b, n); // waits: the future is not kept
   kept.get();
   offload::future<double> product = offload::async(1, f2f(&inner_product, there_a, there_b, n));
   const double here = inner_product(net::buffer_ptr<double>(a.data(), offload::this_node()),
@@ -92,7 +92,7 @@ TEST(transfer, memory_that_cannot_be_had_is_an_error) {
   offload::free(none);
 }
 
-/// Programs derive from buffer_ptr, and make and free buffers by functor.
+/// A class derived from buffer_ptr: programs have such, and allocate buffers by functors.
 class owned : public offload::buffer_ptr<int> {
  public:
   explicit owned(offload::buffer_ptr<int> memory) : offload::buffer_ptr<int>(memory) {}
@@ -105,7 +105,7 @@ int sum_of(offload::buffer_ptr<int> memory, int n) {
   return sum;
 }
 
-TEST(transfer, by_way_of_functors_and_derived_pointers) {
+TEST(transfer, uses_functors_and_derived_pointers) {
   owned memory(offload::sync(2, new_buffer<int>(4, offload::this_node())));
   EXPECT_EQ(memory.node(), 2);
   const int values[] = {1, 2, 3, 4};
@@ -117,7 +117,7 @@ TEST(transfer, by_way_of_functors_and_derived_pointers) {
   EXPECT_EQ(null.node(), 0);
 }
 
-// ---- order: puts, gets and frees are messages to the node, as calls are ----
+// ---- order: puts, gets and frees are in order with calls to the node ----
 
 constexpr std::size_t sizes[] = {1'000, std::size_t{1} << 20, std::size_t{1} << 23};
 
@@ -172,7 +172,7 @@ TEST(order, copies_follow_calls_of_both_nodes) {
   }
 }
 
-TEST(order, memory_is_freed_behind_what_is_put_there) {
+TEST(order, memory_is_freed_after_earlier_puts) {
   constexpr std::size_t n = std::size_t{8} << 20;
   const std::vector<double> ones(n, 1);
   for (int round = 0; round < 5; ++round) {
@@ -192,12 +192,12 @@ TEST(order, memory_is_freed_behind_what_is_put_there) {
 
 // ---- memory of any type -------------------------------------------------------------------------
 
-/// Copied by functions of its own, as types of programs often are.
+/// A type with its own copy functions, like many types of programs.
 class point {
  public:
   point() = default;
   point(double x, double y) : x_(x), y_(y) {}
-  // NOLINTBEGIN(modernize-use-equals-default): it is what these types are about
+  // NOLINTBEGIN(modernize-use-equals-default): they must not be trivial
   point(const point& other) : x_(other.x_), y_(other.y_) {}
   point& operator=(const point& other) {
     x_ = other.x_;
@@ -233,7 +233,7 @@ void expect_round_trip(const std::vector<T>& values) {
   offload::free(b);
 }
 
-TEST(any_type, travels_as_its_bytes) {
+TEST(any_type, is_sent_as_its_bytes) {
   static_assert(!std::is_trivially_copyable_v<std::pair<int, double>>);
   expect_round_trip<std::pair<int, double>>({{1, 0.5}, {2, 1.5}, {3, 2.5}});
   static_assert(!std::is_trivially_destructible_v<point>);

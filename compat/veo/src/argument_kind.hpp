@@ -4,13 +4,15 @@
 
 namespace farcall::veo {
 
-/// How the caller gave an argument. Words are what a register of the Vector Engine would hold:
-/// integers widened to 64 bits, doubles as they are, floats in the upper half.
+/// Type with which the caller set an argument. Each argument is a word with the layout of a
+/// register of the Vector Engine: an integer is widened to 64 bits, a double is stored as it is,
+/// and a float is in the upper half.
 enum class argument_kind : std::uint8_t {
   integer = 0,
   real64 = 1,
   real32 = 2,
-  frame = 3, ///< the word is an offset into the call's frame; the kernel gets an address
+  /// The word is an offset into the call's frame; the kernel gets the address at that offset.
+  frame = 3,
 };
 
 } // namespace farcall::veo

@@ -11,79 +11,91 @@
 #include <string>
 #include <vector>
 
-/// What the host library and aveorun say to each other: far calls, made in the lanes of contexts.
-/// Both programs know them by the names of the types below.
+/// Messages that the host library sends to the helper program: typed calls in the lanes of contexts
+/// or in the lane of the calling thread. Both programs identify the calls by the names of the types
+/// below.
 namespace farcall::veo {
 
-/// A call of a kernel.
 struct kernel_call {
   std::uint64_t address = 0;
-  /// Requests of this context since the last message that the host did by itself; each had the
-  /// result 0.
+  /// Number of requests that the host has executed itself since the context's last message. The
+  /// result of each of these requests is 0.
   std::uint32_t done_by_host = 0;
   std::span<const std::uint64_t> words;
-  std::span<const argument_kind> kinds; ///< empty: all integers
-  /// Memory behind the stack arguments: what goes in only, in and out, out only, in this order.
+  std::span<const argument_kind> kinds; ///< empty if all arguments are integers
+  /// Size of the frame, the memory to which stack arguments point. The frame contains the in
+  /// arguments first, followed by the inout and the out arguments.
   std::uint64_t frame_bytes = 0;
-  std::uint64_t out_from = 0;      ///< the answer brings the frame from here to its end
+  /// Offset in the frame of the bytes that the reply returns. These bytes extend to the end of the
+  /// frame.
+  std::uint64_t out_from = 0;
   std::span<const std::byte> sent; ///< beginning of the frame
 };
 
-/// What became of a request.
+/// Result of a request.
 struct outcome {
   std::uint64_t value = 0;
-  /// Signal that ended the kernel, and with it the process; or one of the following.
+  /// Number of the signal if a signal has ended the kernel, and with it the process. 0 for success,
+  /// or one of the constants below for another error.
   std::int32_t signal = 0;
 
-  static constexpr std::int32_t refused = -1;   ///< not run, as the process is ending
-  static constexpr std::int32_t no_memory = -2; ///< there is no memory at this address
-  /// The kernel takes or gives by value what is no word.
+  /// The request was not run, because the process is ending.
+  static constexpr std::int32_t refused = -1;
+  static constexpr std::int32_t no_memory = -2; ///< no memory is mapped at the request's address
+  /// The function cannot be called, because it takes or returns a value that does not fit into a
+  /// register.
   static constexpr std::int32_t not_callable = -3;
 };
 
-/// The same with memory that comes back. Sent from where it lies, and kept by whoever receives it.
+/// Result of a request that returns bytes of memory. The sender packs the view `sent` without an
+/// extra copy; the receiver gets the bytes in `received`.
 struct outcome_with_bytes {
   outcome what;
   std::span<const std::byte> sent;
   std::vector<std::byte> received;
 };
 
-/// An address, a handle, or 0 and the reason.
+/// Result of a request for an address or a handle. If there is none, `value` is 0 and `why` the
+/// reason.
 struct found {
   std::uint64_t value = 0;
   std::string why;
-  bool is_refused = false; ///< not looked for, as the process is ending
+  bool is_refused = false; ///< the request was not executed, because the process is ending
 };
 
-/// What a call of the system gave, and errno when it failed.
+/// Result of a system call, with the errno if the call failed.
 struct system_result {
   std::int64_t value = 0;
   std::int32_t error = 0;
 };
 
-/// What a helper is told when it starts.
+/// Settings that the host sends to a helper when the helper starts.
 struct helper_settings {
   std::int32_t node = 0;       ///< VE_NODE_NUMBER
-  std::int32_t identifier = 0; ///< that stands in the tags of addresses
-  bool serves_vhcall = false;  ///< the program is the host of VHcall, not the helper itself
+  std::int32_t identifier = 0; ///< identifier of the process in the tags of addresses
+  bool serves_vhcall = false;  ///< true if the program, not the helper, is the host of VHcall
   std::vector<std::string> environment; ///< "NAME=value"
 };
 
-/// What it says of itself.
+/// Description of a helper, which is the reply to its start message.
 struct helper_description {
   std::uint64_t pid = 0;
-  /// As far as the reason is known why kernels are called without their debug information.
+  /// Reason why kernels are called without types from their debug information; empty if the types
+  /// are used.
   std::string remark;
 };
 
-/// A context as its worker on the target sees it.
+/// Settings of a context for its worker thread in the helper.
 struct context_settings {
   std::uint64_t stack_bytes = 0;
-  std::int32_t first_core = -1; ///< to be pinned to this and the next ones; -1: not at all
+  /// First of the `cores` CPUs to which the worker thread is pinned; -1 if it is not pinned.
+  std::int32_t first_core = -1;
   std::int32_t cores = 1;
 };
 
-/// What aveorun does. The host has none.
+/// Requests that the host program sends to the helper program, which executes them. The object that
+/// implements these requests exists only in the helper program. In the host program, `instance` is
+/// null.
 class helper {
  public:
   helper() = default;
@@ -103,19 +115,21 @@ class helper {
   virtual outcome write(std::uint64_t address, std::span<const std::byte> bytes) = 0;
   virtual outcome_with_bytes read(std::uint64_t address, std::uint64_t bytes) = 0;
   virtual outcome copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) = 0;
-  /// System V segments that others have made.
+  /// The next three functions find, attach and detach System V segments that exist; they do not
+  /// create segments.
   virtual system_result find_segment(std::int64_t key, std::uint64_t bytes, std::int32_t flags) = 0;
   virtual system_result attach_segment(std::int32_t id, std::int32_t flags) = 0;
   virtual system_result detach_segment(std::uint64_t address) = 0;
 
-  /// That of this process; null in the host.
+  /// The helper object of this process; null in the host program.
   static helper* instance;
 };
 
-/// The helper that a message is for. Throws error on the host.
+/// Returns the helper object of this process. Throws error in the host program.
 [[nodiscard]] helper& this_helper();
 
-// The messages. Types, so that the host needs no code behind them.
+// The messages are functor types, because the host can name a type without linking the code that
+// executes it.
 struct start_helper {
   helper_description operator()(const helper_settings& s) const { return this_helper().start(s); }
 };
@@ -186,12 +200,14 @@ template <>
 struct packer<veo::kernel_call> {
   static constexpr bool has_views = true;
 
-  // A call without arguments is 16 bytes: what is rare is behind flags.
+  // The flags say which optional parts follow the head, so that a call without arguments takes only
+  // 16 bytes.
   static constexpr std::uint32_t has_kinds = 1U << 31;
   static constexpr std::uint32_t has_frame = 1U << 30;
-  static constexpr std::uint32_t most_words = has_frame - 1;
+  static constexpr std::uint32_t max_words = has_frame - 1;
 
-  /// What every call has; written in one piece, which is quicker than three.
+  /// Fixed part of each call. A single write of this struct is faster than three writes of its
+  /// members.
   struct head {
     std::uint64_t address;
     std::uint32_t done_by_host;
@@ -212,7 +228,7 @@ struct packer<veo::kernel_call> {
     c.address = r.number<std::uint64_t>();
     c.done_by_host = r.number<std::uint32_t>();
     const auto flags = r.number<std::uint32_t>();
-    const std::size_t words = flags & most_words;
+    const std::size_t words = flags & max_words;
     const auto* first = r.bytes(words * sizeof(std::uint64_t), alignof(std::uint64_t));
     c.words = {reinterpret_cast<const std::uint64_t*>(first), words};
     if ((flags & has_kinds) != 0) {

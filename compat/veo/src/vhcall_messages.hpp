@@ -9,12 +9,13 @@
 
 #include <vhcall.h>
 
-/// What aveorun asks of the program when that is the host of VHcall: far calls in the other
-/// direction. Memory is named by addresses of the helper; numbers below 0 are minus an errno.
+/// Requests that the helper program sends to the host program if the host program executes VHcalls.
+/// They are calls from the target to the host. All addresses are addresses in the helper process;
+/// negative results are negative errno values.
 namespace farcall::veo {
 
 struct vhcall_request {
-  std::int32_t process = 0; ///< identifier of the helper that asks
+  std::int32_t process = 0; ///< identifier of the helper process that sends the request
   std::int64_t symbol = 0;
   std::uint64_t in = 0;
   std::uint64_t in_bytes = 0;
@@ -27,7 +28,7 @@ struct vhcall_result {
   std::uint64_t value = 0;
 };
 
-/// The host's side.
+/// Requests of VHcall that the host program executes.
 class vhcall_service {
  public:
   vhcall_service() = default;
@@ -42,11 +43,11 @@ class vhcall_service {
                                          std::span<const vhcall_data> args) = 0;
   virtual std::int64_t uninstall(std::uint64_t library) = 0;
 
-  /// That of this process; null in helpers.
+  /// The service object of this process; null in helper processes.
   static vhcall_service* instance;
 };
 
-/// Throws error where there is none.
+/// Returns the service object of this process. Throws error in helper processes.
 [[nodiscard]] vhcall_service& this_vhcall_service();
 
 struct install_here {

@@ -11,8 +11,8 @@
 namespace veo_test {
 namespace {
 
-/// Kernels with debug information, and the same ones stripped: the types are then known from the
-/// functions that set the arguments only.
+/// Kernels with debug information, and stripped: types are then only known from the functions that
+/// set the arguments.
 class arguments_of : public ::testing::TestWithParam<const char*> {
  protected:
   [[nodiscard]] std::uint64_t kernel(const std::string& name) {
@@ -30,7 +30,7 @@ class arguments_of : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(veo, arguments_of, ::testing::Values("basic", "basic_stripped"),
                          [](const auto& i) { return std::string(i.param); });
 
-/// Each limit of a type, and what lies between, as the kernel saw it.
+/// Passes the limits of a type and values between them, and checks the values that the kernel saw.
 template <class T, class Check>
 void for_limits(Check check) {
   for (const T value :
@@ -59,7 +59,7 @@ TEST_P(arguments_of, integers_are_widened_by_their_own_sign) {
   EXPECT_EQ(call("from_i64", std::uint32_t{0xFFFFFFFB}), ok(0xFFFFFFFB));
   EXPECT_EQ(call("from_i64", std::uint16_t{0xFFFB}), ok(0xFFFB));
   EXPECT_EQ(call("from_i64", std::uint8_t{0xFB}), ok(0xFB));
-  // A narrow parameter takes its part of the word.
+  // A narrow parameter takes the lower part of the word.
   EXPECT_EQ(call("from_i32", std::int64_t{0x123456789}), ok(0x23456789));
 }
 
@@ -205,7 +205,7 @@ TEST_F(arguments_with_types, results_that_are_real) {
   EXPECT_EQ(call("halved_float", 5.0F), ok(bits_of(2.5F)));
 }
 
-TEST_F(arguments_with_types, what_is_no_word_is_refused) {
+TEST_F(arguments_with_types, kernels_with_other_types_are_refused) {
   for (const char* const name : {"sum_of_structure", "make_structure", "largest"}) {
     EXPECT_EQ(call(name, std::int64_t{1}, std::int64_t{2}, std::int64_t{3}), error) << name;
     EXPECT_NE(last_error().find("by value"), std::string::npos) << last_error();
@@ -217,8 +217,8 @@ TEST_F(arguments_with_types, narrow_results_are_widened) {
   EXPECT_EQ(call("minus_one"), ok(word(-1)));
   EXPECT_EQ(call("minus_two"), ok(word(-2)));
   EXPECT_EQ(call("minus_three"), ok(word(-3)));
-  EXPECT_EQ(call("most_u32"), ok(0xFFFFFFFF));
-  EXPECT_EQ(call("most_u8"), ok(0xFF));
+  EXPECT_EQ(call("max_u32"), ok(0xFFFFFFFF));
+  EXPECT_EQ(call("max_u8"), ok(0xFF));
   EXPECT_EQ(call("truth", std::uint64_t{256}), ok(1));
   EXPECT_EQ(call("truth", std::uint64_t{0}), ok(0));
   EXPECT_EQ(call("a_colour", std::uint64_t{0}), ok(3));
@@ -233,7 +233,7 @@ TEST(arguments_in_cxx, arrays_and_exceptions_of_their_own) {
   EXPECT_EQ(call(p.main(), p.symbol("sum_doubles", "cxx"), in(numbers.data(), 4), std::uint64_t{4}),
             ok(bits_of(10.5)));
   EXPECT_EQ(call(p.main(), p.symbol("catch_own_exception", "cxx"), std::int64_t{5}), ok(5));
-  // The length of "negative".
+  // 8 is the length of "negative".
   EXPECT_EQ(call(p.main(), p.symbol("catch_own_exception", "cxx"), std::int64_t{-5}), ok(8));
 }
 
@@ -279,7 +279,7 @@ TEST(arguments_object, keeps_the_last_value) {
   EXPECT_EQ(p.call_with(p.symbol("add"), a), word(-19));
   a.set(0, std::uint8_t{200});
   EXPECT_EQ(p.call_with(p.symbol("add"), a), 180U);
-  // Of another class, too.
+  // The new value may have another class.
   a.set(0, 5.0);
   EXPECT_EQ(p.call_with(p.symbol("from_double"), a), 5000U);
 }
@@ -303,7 +303,7 @@ TEST(arguments_object, can_be_cleared) {
   arguments a(std::int64_t{1}, std::int64_t{2}, std::int64_t{3});
   veo_args_clear(a.get());
   EXPECT_EQ(p.call_with(p.symbol("nothing"), a), 0U);
-  // Nothing is left: argument 1 alone has a hole before it.
+  // The object is empty: if only argument 1 is set, argument 0 is missing.
   a.set(1, std::int64_t{5});
   EXPECT_EQ(veo_call_async(p.main(), add, a.get()), VEO_REQUEST_ID_INVALID);
   a.set(0, std::int64_t{6});

@@ -57,7 +57,7 @@ TEST_F(async_memory, no_bytes) {
   EXPECT_EQ(proc().read<std::uint64_t>(address), 42U);
 }
 
-TEST_F(async_memory, of_libraries_five_bytes_unaligned) {
+TEST_F(async_memory, can_copy_five_unaligned_bytes_of_libraries) {
   const std::uint64_t address = proc().symbol("bytes") + 3;
   const unsigned char five[] = {1, 2, 3, 4, 5};
   EXPECT_EQ(write(address, five, 5), ok(0));
@@ -128,7 +128,7 @@ TEST_F(async_memory, is_written_though_nobody_waits) {
 }
 
 TEST_F(async_memory, large_writes_do_not_keep_the_caller) {
-  // The context is busy until the caller says so, which it can only if submitting returns.
+  // The caller opens the gate, and can do so only if submitting does not block.
   gate g(proc());
   const std::uint64_t waiting = submit(context(), proc().symbol("wait_at"), g.address());
   constexpr std::size_t size = std::size_t{64} << 20;
@@ -171,7 +171,7 @@ TEST_F(async_memory, allocated_in_one_way_is_freed_in_the_other) {
   proc().free(o.value);
   const std::uint64_t address = proc().allocate(1000);
   EXPECT_EQ(collect(context(), veo_free_mem_async(context(), address)), ok(0));
-  // Neither is in use now: a double free would give the same piece to two.
+  // Both blocks were freed once: after a double free, two allocations would get the same block.
   EXPECT_NE(proc().allocate(1000), proc().allocate(1000));
 }
 

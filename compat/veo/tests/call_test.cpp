@@ -54,7 +54,7 @@ TEST(call, by_a_name_that_is_not_there) {
   EXPECT_EQ(p.call("same", std::uint64_t{4}), 4U);
 }
 
-TEST(call, of_no_context_is_refused) {
+TEST(call, without_a_context_is_refused) {
   process p;
   const arguments none;
   std::uint64_t word = 0;
@@ -63,7 +63,7 @@ TEST(call, of_no_context_is_refused) {
   EXPECT_LT(veo_call_sync(nullptr, p.symbol("nothing"), none.get(), &word), 0);
 }
 
-TEST(call, of_no_function_is_refused) {
+TEST(call, without_a_function_is_refused) {
   process p;
   const bounded b("calls of the address 0");
   const arguments a(std::uint64_t{1});
@@ -75,7 +75,7 @@ TEST(call, of_no_function_is_refused) {
   EXPECT_EQ(p.call("same", std::uint64_t{5}), 5U);
 }
 
-TEST(call, of_this_programs_functions) {
+TEST(call, can_run_host_functions) {
   process p;
   veo_thr_ctxt* const context = p.open();
   struct seen {
@@ -119,7 +119,7 @@ TEST(request_number, counts_from_1_in_each_context) {
   }
 }
 
-TEST(request_number, is_not_used_up_by_a_call_that_is_refused) {
+TEST(request_number, is_not_taken_by_refused_calls) {
   process p;
   veo_thr_ctxt* const context = p.open();
   const arguments a;
@@ -129,7 +129,7 @@ TEST(request_number, is_not_used_up_by_a_call_that_is_refused) {
   EXPECT_EQ(submit(context, p.symbol("nothing")), 2U);
 }
 
-TEST(request_number, of_many_threads_are_all_different) {
+TEST(request_number, is_unique_among_threads) {
   process p;
   veo_thr_ctxt* const context = p.open();
   const std::uint64_t same = p.symbol("same");
@@ -142,7 +142,7 @@ TEST(request_number, of_many_threads_are_all_different) {
       std::uint64_t last = 0;
       for (std::uint64_t i = 0; i < 500; ++i) {
         const std::uint64_t request = submit(context, same, t << 32 | i);
-        // Each thread's own are in order.
+        // Each thread's requests are in order.
         if (request <= last) ++wrong;
         last = request;
         if (collect(context, request) != ok(t << 32 | i)) ++wrong;
@@ -177,7 +177,7 @@ TEST(result, is_collected_once) {
   EXPECT_EQ(collect(context, b).state, VEO_COMMAND_ERROR);
 }
 
-TEST(result, of_a_request_that_was_never_made) {
+TEST(result, is_an_error_for_unknown_requests) {
   process p;
   veo_thr_ctxt* const context = p.open();
   const std::uint64_t a = submit(context, p.symbol("same"), std::uint64_t{1});
@@ -188,7 +188,7 @@ TEST(result, of_a_request_that_was_never_made) {
   EXPECT_EQ(collect(context, a), ok(1));
 }
 
-TEST(result, of_another_context_is_not_there) {
+TEST(result, belongs_to_its_context_only) {
   process p;
   veo_thr_ctxt* const a = p.open();
   veo_thr_ctxt* const b = p.open();
@@ -197,7 +197,7 @@ TEST(result, of_another_context_is_not_there) {
   EXPECT_EQ(collect(a, request), ok(1));
 }
 
-TEST(result, that_is_not_there_yet_can_be_peeked_at_often) {
+TEST(result, can_be_peeked_at_often_before_the_end) {
   process p;
   veo_thr_ctxt* const context = p.open();
   gate g(p);
@@ -210,7 +210,7 @@ TEST(result, that_is_not_there_yet_can_be_peeked_at_often) {
   }
   g.open(9);
   EXPECT_EQ(collect(context, behind), ok(8));
-  // What was before it is there as well.
+  // Earlier requests have also ended.
   EXPECT_EQ(peek(context, waiting), ok(9));
 }
 
@@ -238,7 +238,7 @@ TEST(result, can_be_collected_in_any_order) {
     requests.push_back(submit(context, same, i));
   for (std::uint64_t i = 1000; i-- > 500;)
     ASSERT_EQ(collect(context, requests[i]), ok(i));
-  // The rest in a shuffled order: 211 and 500 have no common divisor.
+  // Collect the rest in a shuffled order: 211 and 500 have no common divisor.
   for (std::uint64_t n = 0; n < 500; ++n) {
     const std::uint64_t i = n * 211 % 500;
     ASSERT_EQ(collect(context, requests[i]), ok(i));
@@ -287,10 +287,10 @@ TEST(result, that_was_left_long_ago_can_be_collected_yet) {
   for (std::uint64_t i = 1; i <= left; ++i)
     ASSERT_EQ(submit(context, same, scrambled(i)), i);
   veo_context_sync(context);
-  // Others come and go meanwhile.
+  // Submit and collect other requests meanwhile.
   for (std::uint64_t i = 0; i < 3000; ++i)
     ASSERT_EQ(call(context, same, i), ok(i));
-  // In an order of its own: 7919 is a prime.
+  // Collect in a shuffled order: 7919 is a prime.
   for (std::uint64_t n = 0; n < left; ++n) {
     const std::uint64_t i = n * 7919 % left + 1;
     ASSERT_EQ(peek(context, i), ok(scrambled(i)));
@@ -300,7 +300,7 @@ TEST(result, that_was_left_long_ago_can_be_collected_yet) {
 }
 
 TEST(result, that_nobody_collects_takes_little_memory) {
-  if (under_sanitizer) return; // they keep memory of their own
+  if (under_sanitizer) return; // sanitizers keep memory of their own
   const auto resident_kib = [] {
     std::ifstream status("/proc/self/status");
     std::string word;
@@ -314,7 +314,7 @@ TEST(result, that_nobody_collects_takes_little_memory) {
   veo_thr_ctxt* const context = p.open();
   const std::uint64_t count = p.symbol("count");
   const arguments none;
-  // Not more at once than are sent at once: what has to wait takes memory, too.
+  // Submit no more than the lane holds: queued requests take memory, too.
   constexpr std::size_t at_once = 1000;
   const auto collect_one_in_many = [&](std::size_t calls) {
     std::uint64_t last = 0;
@@ -328,11 +328,11 @@ TEST(result, that_nobody_collects_takes_little_memory) {
   const std::size_t before = resident_kib();
   constexpr std::size_t calls = 300 * at_once;
   collect_one_in_many(calls);
-  constexpr std::size_t most_bytes_each = 32;
-  EXPECT_LT(resident_kib(), before + calls * most_bytes_each / 1024);
+  constexpr std::size_t max_bytes_each = 32;
+  EXPECT_LT(resident_kib(), before + calls * max_bytes_each / 1024);
 }
 
-TEST(result, that_nobody_collects_is_dropped_at_the_end_of_its_context) {
+TEST(result, is_dropped_with_its_context) {
   process p;
   const std::uint64_t same = p.symbol("same");
   for (int round = 0; round < 3; ++round) {
@@ -342,7 +342,7 @@ TEST(result, that_nobody_collects_is_dropped_at_the_end_of_its_context) {
     EXPECT_EQ(collect(context, 1000), ok(1000));
     const bounded b("veo_context_close");
     EXPECT_EQ(veo_context_close(context), 0);
-    // A context that may get the same place has none of them.
+    // A new context, perhaps at the same address, has none of the results.
     veo_thr_ctxt* const next = p.open();
     EXPECT_EQ(peek(next, 1).state, VEO_COMMAND_ERROR);
     EXPECT_EQ(submit(next, same, std::uint64_t{7}), 1U);
@@ -351,13 +351,13 @@ TEST(result, that_nobody_collects_is_dropped_at_the_end_of_its_context) {
   }
 }
 
-TEST(result, of_one_context_collected_by_several_threads) {
+TEST(result, can_be_collected_by_several_threads) {
   process p;
   veo_thr_ctxt* const context = p.open();
   const std::uint64_t same = p.symbol("same");
   for (std::uint64_t i = 1; i <= 4000; ++i)
     ASSERT_EQ(submit(context, same, i), i);
-  // All threads want all: each result goes to one of them.
+  // All threads collect all results; one thread gets each.
   std::atomic<std::uint64_t> sum{0};
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
@@ -397,7 +397,7 @@ TEST(result, comes_from_each_of_several_threads_contexts) {
   EXPECT_EQ(right, 4000);
 }
 
-TEST(result, of_synchronous_calls_of_several_threads) {
+TEST(result, reaches_each_thread_with_a_synchronous_call) {
   process p;
   const std::uint64_t add = p.symbol("add");
   std::atomic<int> right{0};

@@ -27,7 +27,7 @@ int close(veo_thr_ctxt* context) {
   return veo_context_close(context);
 }
 
-/// Opens a context with so much stack; not the first of its process.
+/// Opens a context with a stack of `size` bytes; not the first of its process.
 veo_thr_ctxt* open_with_stack(const process& p, std::size_t size) {
   const bounded b("veo_context_open_with_attr");
   veo_thr_ctxt_attr* const attributes = veo_alloc_thr_ctxt_attr();
@@ -39,7 +39,7 @@ veo_thr_ctxt* open_with_stack(const process& p, std::size_t size) {
 
 TEST(context, the_first_one_is_the_main_one) {
   const process p;
-  // It is there, but nobody has opened it.
+  // The main context exists, but was not opened.
   ASSERT_EQ(veo_num_contexts(p.get()), 0);
   veo_thr_ctxt* const main = veo_get_context(p.get(), 0);
   ASSERT_NE(main, nullptr);
@@ -47,7 +47,7 @@ TEST(context, the_first_one_is_the_main_one) {
   EXPECT_EQ(veo_num_contexts(p.get()), 1);
 }
 
-TEST(context, the_first_one_is_the_main_one_with_attributes_too) {
+TEST(context, with_attributes_is_first_the_main_one) {
   const process p;
   EXPECT_EQ(open_with_stack(p, 16 * mib), veo_get_context(p.get(), 0));
   EXPECT_EQ(veo_num_contexts(p.get()), 1);
@@ -96,10 +96,44 @@ TEST(context, closed_twice_says_nothing) {
     EXPECT_EQ(close(closed), 0);
     EXPECT_EQ(p.destroy(), 0);
   }
-  // As py-veo does at the end of a program.
+  // py-veo does this at the end of a program.
   EXPECT_EQ(close(gone), 0);
   EXPECT_EQ(close(closed), 0);
   EXPECT_EQ(errors.end(), "");
+}
+
+TEST(context, used_after_its_end_is_an_error) {
+  process other(1);
+  veo_thr_ctxt* closed = nullptr;
+  veo_thr_ctxt* gone = nullptr;
+  veo_proc_handle* destroyed = nullptr;
+  std::uint64_t kernel = 0;
+  {
+    process p;
+    destroyed = p.get();
+    kernel = p.symbol("same");
+    gone = open(p);
+    closed = open(p);
+    for (veo_thr_ctxt* const c : {gone, closed})
+      EXPECT_EQ(call(c, kernel, std::uint64_t{5}), ok(5));
+    EXPECT_EQ(close(closed), 0);
+  }
+  std::uint64_t word = 0;
+  veo_args* const arguments = veo_args_alloc();
+  for (veo_thr_ctxt* const c : {gone, closed}) {
+    errno = 0;
+    EXPECT_EQ(veo_call_async(c, kernel, arguments), VEO_REQUEST_ID_INVALID);
+    EXPECT_EQ(errno, EINVAL);
+    EXPECT_EQ(last_error(), "this context, or its process, has been closed");
+    EXPECT_EQ(veo_call_wait_result(c, 1, &word), -1);
+    EXPECT_EQ(veo_call_peek_result(c, 1, &word), -1);
+    EXPECT_EQ(veo_async_read_mem(c, &word, 0, sizeof word), VEO_REQUEST_ID_INVALID);
+  }
+  veo_args_free(arguments);
+  EXPECT_EQ(veo_read_mem(destroyed, &word, 0, sizeof word), -1);
+  EXPECT_EQ(last_error(), "this process has been destroyed");
+  EXPECT_EQ(veo_load_library(destroyed, "x.so"), 0U);
+  EXPECT_EQ(other.call("same", std::uint64_t{6}), 6U);
 }
 
 TEST(context, that_is_not_there) {
@@ -121,7 +155,7 @@ TEST(context, the_main_one_cannot_be_closed) {
   EXPECT_EQ(veo_num_contexts(p.get()), 1);
   EXPECT_EQ(veo_get_context(p.get(), 0), main);
   EXPECT_EQ(veo_get_context_state(main), VEO_STATE_RUNNING);
-  // Nor are its results dropped.
+  // Its results stay, too.
   EXPECT_EQ(collect(main, request), ok(5));
   EXPECT_EQ(call(main, p.symbol("same"), std::uint64_t{6}), ok(6));
 }
@@ -306,7 +340,7 @@ TEST(context_attributes, give_the_stack_they_say) {
   EXPECT_EQ(call(small, use_stack, std::uint64_t{3 * mib}), ok(768));
 }
 
-TEST(context_attributes, of_a_small_stack_are_no_larger) {
+TEST(context_attributes, limit_a_small_stack) {
   process p;
   const std::uint64_t use_stack = p.symbol("use_stack");
   (void)open(p);

@@ -19,31 +19,31 @@ TEST(openmp, kernels_have_threads) {
   EXPECT_EQ(call(p.main(), p.symbol("threads_seen", "openmp"), std::int32_t{4}), ok(4));
 }
 
-TEST(openmp, number_of_threads_is_that_of_the_environment) {
+TEST(openmp, number_of_threads_comes_from_the_environment) {
   VEO_TEST_LOCAL_ONLY("helpers elsewhere have an environment of their own");
   {
     const environment_variable usual("OMP_NUM_THREADS", "5");
     const environment_variable own("VE_OMP_NUM_THREADS", nullptr);
     process p;
-    EXPECT_EQ(call(p.main(), p.symbol("most_threads", "openmp")), ok(5));
-    EXPECT_EQ(call(p.open(), p.symbol("most_threads", "openmp")), ok(5));
+    EXPECT_EQ(call(p.main(), p.symbol("max_threads", "openmp")), ok(5));
+    EXPECT_EQ(call(p.open(), p.symbol("max_threads", "openmp")), ok(5));
   }
   const environment_variable usual("OMP_NUM_THREADS", "5");
   const environment_variable own("VE_OMP_NUM_THREADS", "3");
   process p;
-  EXPECT_EQ(call(p.main(), p.symbol("most_threads", "openmp")), ok(3));
-  EXPECT_EQ(call(p.open(), p.symbol("most_threads", "openmp")), ok(3));
+  EXPECT_EQ(call(p.main(), p.symbol("max_threads", "openmp")), ok(3));
+  EXPECT_EQ(call(p.open(), p.symbol("max_threads", "openmp")), ok(3));
 }
 
-TEST(openmp, number_of_threads_is_not_changed_by_an_empty_one) {
+TEST(openmp, number_of_threads_ignores_an_empty_variable) {
   VEO_TEST_LOCAL_ONLY("helpers elsewhere have an environment of their own");
   const environment_variable usual("OMP_NUM_THREADS", "5");
   const environment_variable own("VE_OMP_NUM_THREADS", "");
   process p;
-  EXPECT_EQ(call(p.main(), p.symbol("most_threads", "openmp")), ok(5));
+  EXPECT_EQ(call(p.main(), p.symbol("max_threads", "openmp")), ok(5));
 }
 
-/// The text of the error that no process can be created because of.
+/// Returns the error of veo_proc_create(), which must fail.
 std::string refusal() {
   const bounded b("veo_proc_create with a setting that cannot be");
   veo_proc_handle* const proc = veo_proc_create(0);
@@ -87,7 +87,7 @@ TEST(openmp, threads_sleep_where_processors_are_few) {
   const environment_variable spins("GOMP_SPINCOUNT", nullptr);
   for (const char* const said : {static_cast<const char*>(nullptr), "active"}) {
     const environment_variable policy("OMP_WAIT_POLICY", said);
-    // The helper inherits it.
+    // The helper inherits the affinity.
     ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
     process p;
     ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
@@ -162,7 +162,8 @@ int host_that_calls() {
 }
 const farcall::test::role calls_role("veo host that calls", &host_that_calls);
 
-/// The first line that such a program prints; it is one of its own, as the log may be set up once.
+/// Returns the first line that such a program prints. A separate program, because a process sets up
+/// its log once.
 std::string first_line_of_a_program() {
   farcall::test::role_process host("veo host that calls");
   std::string line = host.line();

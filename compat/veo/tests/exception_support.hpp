@@ -10,8 +10,8 @@
 
 namespace veo_test {
 
-/// Waits until the contexts say that their process has ended, and checks that it takes nothing
-/// more.
+/// Waits until the contexts report the end of their process, and checks that it accepts no further
+/// request.
 inline void expect_ended(process& p, const std::vector<veo_thr_ctxt*>& contexts) {
   const bounded b("a call of a process that has ended");
   const arguments none;

@@ -79,7 +79,7 @@ TEST(exception_of, a_synchronous_call) {
 }
 
 TEST(exception_of, a_kernel_that_exits) {
-  // There is no signal then; the reference says ERROR, and the request that did it may be told.
+  // There is no signal then; AVEO returns ERROR, and the last error may name the request.
   for (const char* kernel : {"call_exit", "call_exit_at_once"}) {
     process p;
     veo_thr_ctxt* const context = p.open();
@@ -105,9 +105,9 @@ TEST(exception_of, a_kernel_that_exits_is_told_with_its_status) {
   }
 }
 
-TEST(exception_of, a_kernel_that_exits_has_its_last_words) {
+TEST(exception_of, a_kernel_that_exits_has_its_exit_reason) {
   VEO_TEST_LOCAL_ONLY("helpers elsewhere write to files of their own");
-  // Some hold a lock of what they print to, or of another stream.
+  // Some kernels hold the lock of their stream, or of another one.
   struct last_kernel {
     const char* library;
     const char* name;
@@ -133,7 +133,7 @@ TEST(exception_of, a_kernel_that_exits_has_its_last_words) {
     const std::string complaints = errors.end();
     EXPECT_EQ(o, error) << kernel;
     EXPECT_THAT(reason, HasSubstr(std::string("exited with status ") + status)) << kernel;
-    EXPECT_THAT(printed, HasSubstr("last words")) << kernel;
+    EXPECT_THAT(printed, HasSubstr("last output")) << kernel;
     EXPECT_EQ(complaints.find("SIG"), std::string::npos) << complaints;
   }
 }
@@ -173,14 +173,14 @@ TEST(exception_of, a_request_is_error_for_all_behind_it) {
   EXPECT_EQ(collect(context, culprit), exception(SIGSEGV));
   for (std::size_t i = 0; i + 1 < behind.size(); ++i)
     EXPECT_EQ(collect(context, behind[i]), error) << i;
-  // As ever, only once.
+  // A result can be collected only once.
   EXPECT_EQ(collect(context, culprit), error);
   EXPECT_FALSE(was_called);
   EXPECT_EQ(word, 0U);
   expect_ended(p, {context, p.main()});
 }
 
-TEST(exception_of, a_request_is_error_for_those_of_other_contexts) {
+TEST(exception_of, a_request_ends_requests_of_other_contexts) {
   process p;
   veo_thr_ctxt* const culprit = p.open();
   veo_thr_ctxt* const other = p.open();
@@ -233,14 +233,14 @@ TEST(exception_of, a_request_while_another_context_copies) {
   }
   EXPECT_EQ(call(culprit, fails), exception(SIGSEGV));
   for (const std::uint64_t r : requests) {
-    // Submitting may have come too late already.
+    // The submission fails if the process has ended by then.
     if (r == VEO_REQUEST_ID_INVALID) continue;
     EXPECT_THAT(collect(copies, r), AnyOf(ok(0), error));
   }
   expect_ended(p, {copies});
 }
 
-TEST(exception_of, threads_of_a_kernel_is_that_of_its_request_only) {
+TEST(exception_of, a_kernels_thread_ends_only_its_request) {
   process p;
   veo_thr_ctxt* const culprit = p.open();
   veo_thr_ctxt* const other = p.open();
@@ -255,7 +255,7 @@ TEST(exception_of, threads_of_a_kernel_is_that_of_its_request_only) {
   EXPECT_EQ(p.destroy(), 0);
 }
 
-// --- what is around ------------------------------------------------------------------------------
+// --- other processes -----------------------------------------------------------------------------
 
 TEST(exception_of, a_process_leaves_the_others_alone) {
   process a(0);
@@ -269,7 +269,7 @@ TEST(exception_of, a_process_leaves_the_others_alone) {
   EXPECT_EQ(call(c.main(), c.symbol("call_abort")), exception(SIGABRT));
   g.open(6);
   EXPECT_EQ(collect(context, waiting), ok(6));
-  // And a new one can be created.
+  // A new process can be created.
   process d(0);
   EXPECT_EQ(veo_proc_identifier(d.get()), 0);
   EXPECT_EQ(d.call("same", std::uint64_t{1}), 1U);
@@ -336,7 +336,7 @@ TEST(exception_of, a_kernel_leaves_a_trace) {
   EXPECT_THAT(text, HasSubstr("write_nowhere"));
   EXPECT_THAT(text, HasSubstr("libveo_basic.so"));
   EXPECT_THAT(text, ::testing::ContainsRegex("  at write_nowhere \\(.*faults\\.c:[0-9]+\\)\n"));
-  // Only the kernel's own functions.
+  // The trace has only functions of the kernel.
   EXPECT_EQ(text.find("aveorun("), std::string::npos) << text;
   EXPECT_EQ(text.find("libc.so"), std::string::npos) << text;
 }

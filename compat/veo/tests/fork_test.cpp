@@ -16,20 +16,20 @@ namespace {
 
 constexpr int good = 7;
 
-/// What AddressSanitizer ends with where memory has leaked: in a child that exits, what its
-/// parent's other threads had on their stacks.
+/// Exit status of AddressSanitizer after leaks: a child that exits leaks the memory that only
+/// stacks of its parent's other threads refer to.
 constexpr int leaks = 1;
 
-constexpr unsigned most_seconds = 60;
+constexpr unsigned max_seconds = 60;
 
-/// What waitpid() says of a child that runs `f` and calls exit() with its value. A child that does
-/// not end is killed.
+/// Forks a child that calls exit() with the value of `f`, and returns its status from waitpid().
+/// Kills a child that does not end.
 int status_of_child(const std::function<int()>& f) {
-  // AddressSanitizer does not keep its locks whole over a fork: let other threads come to rest.
+  // AddressSanitizer's locks do not survive a fork: wait until other threads are idle.
   if (under_sanitizer) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(most_seconds);
+    ::alarm(max_seconds);
     std::exit(f());
   }
   int status = -1;
@@ -59,7 +59,7 @@ TEST(forked_program, leaves_requests_of_its_parent_alone) {
   veo_thr_ctxt* const context = p.open();
   gate g(p);
   const std::uint64_t waiting = submit(context, p.symbol("wait_at"), g.address());
-  // This starts the thread of the context here.
+  // A host function starts the context's thread in this process.
   const std::uint64_t here =
       veo_call_async_vh(context, [](void*) -> std::uint64_t { return 8; }, nullptr);
   (void)g.wait_for_kernel();

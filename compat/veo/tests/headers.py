@@ -17,7 +17,7 @@ WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion
 
 
 def compiles(compiler, language, standard, include, options):
-    """What the compiler says against the header; empty when nothing."""
+    """Returns the compiler's warnings about a header; empty if there are none."""
     command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, *options, "-fsyntax-only", "-"]
     done = subprocess.run(command, input=f'#include "{include}"\n', capture_output=True, text=True,
                           check=False)
@@ -31,7 +31,7 @@ def headers_in(folder):
 def ways(args):
     for compiler in args.c:
         for standard in C_STANDARDS:
-            # Strict C has no clocks of POSIX's unless one asks for them; C++ has them always.
+            # Strict C declares POSIX's clocks only with this macro; C++ always does.
             yield compiler, "c", standard, ["-D_DEFAULT_SOURCE"]
     for compiler in args.cxx:
         for standard in CXX_STANDARDS:

@@ -14,7 +14,7 @@ namespace {
 std::uintptr_t number(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 void* pointer(std::uintptr_t n) { return reinterpret_cast<void*>(n); }
 
-/// Memory with a tagged address, of a process, or of this program.
+/// Memory of veo_alloc_hmem(), of a process or of this program.
 class tagged_memory {
  public:
   tagged_memory(veo_proc_handle* proc, std::size_t size) {
@@ -56,7 +56,7 @@ TEST(hmem_tag, is_taken_away) {
   EXPECT_EQ(veo_get_hmem_addr(pointer(0x8000000000001000)), pointer(0x1000));
   EXPECT_EQ(veo_get_hmem_addr(pointer(0xF800000000001000)), pointer(0x1000));
   EXPECT_EQ(veo_get_hmem_addr(pointer(0xFFFFFFFFFFFFFFFF)), pointer(0x07FFFFFFFFFFFFFF));
-  // Without bit 63 the others are part of the address.
+  // Without bit 63, bits 62 to 59 are part of the address.
   EXPECT_EQ(veo_get_hmem_addr(pointer(0x7800000000001000)), pointer(0x7800000000001000));
   EXPECT_EQ(veo_get_hmem_addr(pointer(0x1000)), pointer(0x1000));
   EXPECT_EQ(veo_get_hmem_addr(nullptr), nullptr);
@@ -88,13 +88,13 @@ TEST(hmem_tag, tells_the_process) {
   EXPECT_EQ(static_cast<std::uint64_t>(veo_get_pid_from_hmem(in_b.at())), b.call("process_id"));
 }
 
-TEST(hmem_tag, of_no_process) {
+TEST(hmem_tag, has_only_valid_processes) {
   const process p;
   int here = 0;
   EXPECT_EQ(veo_get_proc_handle_from_hmem(&here), nullptr);
   EXPECT_EQ(veo_get_pid_from_hmem(&here), -1);
   EXPECT_EQ(veo_get_venum_from_hmem(&here), -1);
-  // Identifier 15 is not in use.
+  // No process has identifier 15.
   void* const other = veo_set_proc_identifier(pointer(0x1000), 15);
   EXPECT_EQ(veo_get_proc_handle_from_hmem(other), nullptr);
   EXPECT_EQ(veo_get_pid_from_hmem(other), -1);
@@ -103,7 +103,7 @@ TEST(hmem_tag, of_no_process) {
 
 // --- memory and copies ---------------------------------------------------------------------------
 
-TEST(hmem, of_a_process_is_memory_of_it) {
+TEST(hmem, can_be_allocated_in_a_process) {
   process p;
   const tagged_memory memory(p.get(), 80);
   EXPECT_EQ(veo_is_ve_addr(memory.at()), 1);
@@ -114,7 +114,7 @@ TEST(hmem, of_a_process_is_memory_of_it) {
   EXPECT_EQ(got, 5U);
 }
 
-TEST(hmem, of_no_process_is_memory_here) {
+TEST(hmem, without_a_process_is_allocated_here) {
   const tagged_memory memory(nullptr, 80);
   EXPECT_EQ(veo_is_ve_addr(memory.at()), 0);
   EXPECT_EQ(veo_get_hmem_addr(memory.at()), memory.at());
@@ -140,7 +140,7 @@ TEST(hmem, is_copied_in_all_directions) {
   }
 }
 
-TEST(hmem, of_two_processes_is_not_copied_between_them) {
+TEST(hmem, is_not_copied_between_two_processes) {
   process a;
   process b;
   const tagged_memory in_a(a.get(), 64);
@@ -149,7 +149,7 @@ TEST(hmem, of_two_processes_is_not_copied_between_them) {
   EXPECT_NE(last_error(), "");
 }
 
-TEST(hmem, of_a_process_that_is_gone) {
+TEST(hmem, needs_a_process_that_exists) {
   auto p = std::make_unique<process>();
   void* memory = nullptr;
   ASSERT_EQ(veo_alloc_hmem(p->get(), &memory, 64), 0);
@@ -162,7 +162,7 @@ TEST(hmem, of_a_process_that_is_gone) {
   EXPECT_EQ(veo_free_hmem(memory), -1);
 }
 
-TEST(hmem, of_no_bytes_is_not_copied) {
+TEST(hmem, copies_of_no_bytes_do_nothing) {
   process p;
   const tagged_memory memory(p.get(), 8);
   std::uint64_t word = 1;
@@ -177,7 +177,7 @@ TEST(hmem, more_than_there_is) {
   void* memory = nullptr;
   const bounded b("veo_alloc_hmem");
   EXPECT_EQ(veo_alloc_hmem(p.get(), &memory, std::size_t{1} << 60), -1);
-  // Sanitizers end a program that asks for so much.
+  // Sanitizers end a program that allocates so much.
   if (under_sanitizer) return;
   EXPECT_EQ(veo_alloc_hmem(nullptr, &memory, std::size_t{1} << 60), -1);
 }
@@ -195,7 +195,7 @@ TEST(hmem_kernel, gets_the_tag) {
   EXPECT_EQ(call(b.main(), b.symbol("identifier", "hmem"), tagged{memory.at()}),
             ok(static_cast<unsigned>(veo_proc_identifier(b.get()))));
   EXPECT_EQ(call(b.main(), b.symbol("identifier", "hmem"), std::uint64_t{4096}), ok(word(-1)));
-  EXPECT_EQ(call(b.main(), b.symbol("most_identifiers", "hmem")), ok(16));
+  EXPECT_EQ(call(b.main(), b.symbol("max_identifiers", "hmem")), ok(16));
 }
 
 TEST(hmem_kernel, takes_the_tag_away) {

@@ -9,21 +9,22 @@
 namespace veo_test {
 namespace {
 
-/// What a hook was called with.
+/// Arguments of a hook's call.
 struct hook_call {
   const void* payload;
-  const void* owner; ///< the process, or the context
+  const void* owner; ///< the process or the context
   std::uint64_t address;
   std::size_t size;
   bool operator==(const hook_call&) const = default;
 };
 
-/// The hooks in this file note their calls here. One thread at a time waits for another.
+/// Calls of the hooks in this file. Needs no lock: while one thread runs,
+/// the others wait for it.
 std::vector<hook_call> calls;
 
 extern "C" {
 
-/// For veo_alloc_mem: the address by pointer.
+/// Hook of veo_alloc_mem(), which passes a pointer to the address.
 void alloc_hook(void* payload, ...) {
   std::va_list rest;
   va_start(rest, payload);
@@ -33,7 +34,7 @@ void alloc_hook(void* payload, ...) {
   va_end(rest);
 }
 
-/// For veo_alloc_mem_async and veo_alloc_hmem: the address itself.
+/// Hook of veo_alloc_mem_async() and veo_alloc_hmem(), which pass the address.
 void alloc_value_hook(void* payload, ...) {
   std::va_list rest;
   va_start(rest, payload);
@@ -74,7 +75,7 @@ class hook : public ::testing::Test {
 
   process& proc() { return process_; }
 
-  /// The calls since the last time.
+  /// Returns the calls since the last take().
   static std::vector<hook_call> take() { return std::exchange(calls, {}); }
 
  private:
@@ -86,7 +87,7 @@ int other_payload;
 
 using hook_calls = std::vector<hook_call>;
 
-TEST_F(hook, of_alloc_and_free) {
+TEST_F(hook, is_called_for_alloc_and_free) {
   veo_register_hook(key(&veo_alloc_mem), &alloc_hook, &payload);
   veo_register_hook(key(&veo_free_mem), &free_hook, &other_payload);
   const std::uint64_t address = proc().allocate(100);
@@ -131,7 +132,7 @@ TEST_F(hook, can_be_asked_for_replaced_and_taken_away) {
   veo_unregister_hook(function);
 }
 
-TEST_F(hook, of_tagged_memory) {
+TEST_F(hook, is_called_for_tagged_memory) {
   veo_register_hook(key(&veo_alloc_hmem), &alloc_value_hook, &payload);
   veo_register_hook(key(&veo_free_hmem), &free_hook, &payload);
   const bounded b("veo_alloc_hmem");
@@ -143,7 +144,7 @@ TEST_F(hook, of_tagged_memory) {
   EXPECT_EQ(take(), (hook_calls{{&payload, proc().get(), address, 0}}));
 }
 
-TEST_F(hook, of_plain_memory_is_called_for_tagged_memory_too) {
+TEST_F(hook, for_plain_memory_is_called_for_tagged_memory) {
   veo_register_hook(key(&veo_alloc_mem), &alloc_hook, &payload);
   veo_register_hook(key(&veo_alloc_hmem), &alloc_value_hook, &other_payload);
   veo_register_hook(key(&veo_free_mem), &free_hook, &payload);
@@ -158,12 +159,12 @@ TEST_F(hook, of_plain_memory_is_called_for_tagged_memory_too) {
   EXPECT_EQ(take(), (hook_calls{{&payload, proc().get(), plain, 0}}));
 }
 
-TEST_F(hook, of_asynchronous_alloc_and_free) {
+TEST_F(hook, is_called_for_asynchronous_alloc_and_free) {
   veo_register_hook(key(&veo_alloc_mem_async), &alloc_value_hook, &payload);
   veo_register_hook(key(&veo_free_mem_async), &free_hook, &other_payload);
   veo_thr_ctxt* const context = proc().open();
   const std::uint64_t allocates = veo_alloc_mem_async(context, 100);
-  // The request, and the call of the hook behind it, which is what the caller knows.
+  // Two requests: the allocation, and the call of the hook behind it, whose number the caller gets.
   EXPECT_EQ(allocates, 2U);
   const outcome o = collect(context, allocates);
   ASSERT_EQ(o.state, VEO_COMMAND_OK);
@@ -174,7 +175,7 @@ TEST_F(hook, of_asynchronous_alloc_and_free) {
   EXPECT_EQ(take(), (hook_calls{{&other_payload, context, o.value, 0}}));
 }
 
-TEST_F(hook, of_asynchronous_alloc_is_called_though_nobody_waits) {
+TEST_F(hook, is_called_without_a_waiting_caller) {
   veo_register_hook(key(&veo_alloc_mem_async), &alloc_value_hook, &payload);
   veo_thr_ctxt* const context = proc().open();
   for (int i = 0; i < 5; ++i)

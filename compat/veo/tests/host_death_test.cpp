@@ -24,11 +24,11 @@ using farcall::test::role_process;
 using farcall::test::say;
 using farcall::test::subreaper;
 
-/// What is promised for helpers whose program has died.
+/// Time after which helpers have ended if their program dies.
 constexpr std::chrono::milliseconds promised{1000};
 
-/// Helpers in every state: idle, running a kernel that does not end, with a queue behind one, and
-/// with a function of this program that does not return.
+/// Starts helpers in all states, then calls `end`: idle, in a kernel that does not end, with a
+/// queue behind such a kernel, and with a host function that does not return.
 [[noreturn]] void be_a_host(void (*end)()) {
   process processes[4];
   std::ostringstream pids;
@@ -64,7 +64,7 @@ int host_that_aborts() {
   be_a_host([] { std::abort(); });
 }
 
-/// Ends in order, without having destroyed its process.
+/// Program that ends by exit() without destroying its process.
 int host_that_forgets() {
   veo_proc_handle* const proc = veo_proc_create(0);
   if (proc == nullptr) return 1;
@@ -132,12 +132,12 @@ TEST_F(host_death, ended_without_destroying) {
   role_process host("veo host that forgets");
   const std::vector<pid_t> pids = pids_in(host.line());
   ASSERT_EQ(pids.size(), 1U);
-  // Its own exit status, and no crash on the way.
+  // The program ends with its own exit status, without a crash.
   EXPECT_EQ(host.wait(), 7);
   expect_gone(pids);
 }
 
-TEST_F(host_death, of_the_creating_thread_alone_does_no_harm) {
+TEST_F(host_death, is_not_the_end_of_the_creating_thread) {
   veo_proc_handle* proc = nullptr;
   std::uint64_t library = 0;
   std::thread([&] {
@@ -147,7 +147,7 @@ TEST_F(host_death, of_the_creating_thread_alone_does_no_harm) {
   }).join();
   ASSERT_NE(proc, nullptr);
   ASSERT_NE(library, 0U);
-  // For longer than helpers may take to notice the end of a program.
+  // Watch for longer than helpers take to detect the end of a program.
   const auto end = std::chrono::steady_clock::now() + promised + promised / 2;
   const arguments none;
   std::uint64_t pid = 0;

@@ -17,7 +17,7 @@
 namespace veo_test {
 namespace {
 
-// A helper that is killed from outside, in every state of its queues.
+// Helpers that are killed from outside, in every state of their queues.
 
 using ::testing::AnyOf;
 
@@ -39,7 +39,7 @@ class killed_helper : public ::testing::Test {
     return submit(context_, proc().symbol("same"), value);
   }
 
-  /// All that is documented for a process that has ended; its helper is waited for.
+  /// Waits for the helper's end, and checks the documented behaviour of a process that has ended.
   void expect_end() {
     expect_ended(proc(), {context_, proc().main()});
     EXPECT_EQ(proc().destroy(), 0);
@@ -111,7 +111,7 @@ TEST_F(killed_helper, with_requests_just_submitted) {
   for (std::uint64_t i = 0; i < 1000; ++i)
     requests.push_back(submit_same(i));
   kill();
-  // Some may have been done; then those before them have been done, too.
+  // Some requests may have ended; then all earlier ones have ended, too.
   bool all_before_done = true;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     const outcome o = collect(context(), requests[i]);
@@ -169,7 +169,7 @@ TEST_F(killed_helper, with_a_function_here_running) {
     ASSERT_TRUE(m.changed.wait_for(lock, farcall::test::wait_limit, [&] { return m.is_there; }));
   }
   kill();
-  // The end is noticed although the function is running.
+  // The end is detected while the function is running.
   EXPECT_TRUE(eventually([&] { return veo_get_context_state(context()) == VEO_STATE_EXIT; }));
   {
     const std::lock_guard lock(m.mutex);
@@ -179,7 +179,7 @@ TEST_F(killed_helper, with_a_function_here_running) {
   EXPECT_THAT(collect(context(), running), AnyOf(ok(8), error));
   EXPECT_EQ(collect(context(), behind), error);
   expect_end();
-  // Nobody is left in it.
+  // The function has returned.
   const std::lock_guard lock(m.mutex);
   EXPECT_TRUE(m.went);
 }
@@ -276,7 +276,7 @@ TEST_F(killed_helper, one_of_two) {
 }
 
 TEST_F(killed_helper, by_destroying_a_process_whose_kernel_never_ends) {
-  // Longer than destroying waits.
+  // The kernel runs longer than veo_proc_destroy() waits.
   ASSERT_NE(submit(context(), proc().symbol("pause_for"), std::uint64_t{3600000000}),
             VEO_REQUEST_ID_INVALID);
   const auto pid = static_cast<pid_t>(proc().call("process_id"));

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Makes a call fail that names this file.
+/// Makes a call fail with an error that names this file.
 void fail_with(process& p, const std::string& file) {
   const bounded b("veo_load_library");
   EXPECT_EQ(veo_load_library(p.get(), file.c_str()), 0U);
@@ -30,14 +30,14 @@ TEST(last_error_text, is_empty_until_a_call_fails) {
   }).join();
 }
 
-TEST(last_error_text, is_that_of_the_last_failure) {
+TEST(last_error_text, describes_the_last_failure) {
   process p;
   fail_with(p, "/no/such/first.so");
   EXPECT_THAT(last_error(), HasSubstr("/no/such/first.so"));
   fail_with(p, "/no/such/second.so");
   EXPECT_THAT(last_error(), HasSubstr("/no/such/second.so"));
   EXPECT_EQ(last_error().find("first"), std::string::npos);
-  // What works leaves it.
+  // Successful calls do not change it.
   EXPECT_EQ(p.call("same", std::uint64_t{1}), 1U);
   EXPECT_THAT(last_error(), HasSubstr("/no/such/second.so"));
 }
@@ -71,7 +71,7 @@ TEST(last_error_text, is_on_standard_error_too) {
   EXPECT_THAT(last_error(), HasSubstr("/no/such/third.so"));
 }
 
-TEST(last_error_text, is_not_printed_for_a_result_that_was_taken_before) {
+TEST(last_error_text, is_not_printed_for_collected_results) {
   process p;
   captured_output errors(STDERR_FILENO);
   const std::uint64_t request = submit(p.main(), p.symbol("same"), std::uint64_t{1});
@@ -80,7 +80,7 @@ TEST(last_error_text, is_not_printed_for_a_result_that_was_taken_before) {
   EXPECT_EQ(errors.end(), "");
 }
 
-TEST(last_error_text, names_a_mode_of_the_debugger_that_there_is_not) {
+TEST(last_error_text, names_an_unknown_mode_of_the_debugger) {
   VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
   const environment_variable mode("VEO_DEBUG", "moon");
   captured_output errors(STDERR_FILENO);
@@ -90,7 +90,7 @@ TEST(last_error_text, names_a_mode_of_the_debugger_that_there_is_not) {
   EXPECT_THAT(errors.end(), HasSubstr("VEO_DEBUG=moon"));
 }
 
-TEST(last_error_text, knows_the_signal_that_has_ended_the_helper_and_no_other_node) {
+TEST(last_error_text, names_the_signal_that_ended_the_helper) {
   VEO_TEST_LOCAL_ONLY("the helper is killed by its number");
   process p;
   const auto pid = static_cast<pid_t>(p.call("process_id"));
@@ -108,7 +108,7 @@ TEST(last_error_text, knows_the_signal_that_has_ended_the_helper_and_no_other_no
   EXPECT_EQ(last_error().find("node 1"), std::string::npos) << last_error();
 }
 
-TEST(last_error_text, of_a_helper_that_does_not_end_names_no_other_node) {
+TEST(last_error_text, names_no_node_for_stuck_helpers) {
   VEO_TEST_LOCAL_ONLY("the helper is stopped by its number");
   captured_output errors(STDERR_FILENO);
   {
@@ -120,7 +120,7 @@ TEST(last_error_text, of_a_helper_that_does_not_end_names_no_other_node) {
   EXPECT_EQ(text.find("node 1"), std::string::npos) << text;
 }
 
-TEST(last_error_text, of_too_many_contexts_speaks_of_contexts) {
+TEST(last_error_text, names_contexts_if_there_are_too_many) {
   VEO_TEST_LOCAL_ONLY("more contexts than that lead to other machines");
   process p;
   const bounded b("more contexts than there can be");
@@ -153,7 +153,7 @@ TEST(last_error_text, names_what_the_call_was_about) {
   EXPECT_EQ(veo_get_venum_from_hmem(&here), -1);
 }
 
-TEST(last_error_text, of_a_result_that_was_collected_already) {
+TEST(last_error_text, names_a_result_that_was_collected_before) {
   process p;
   const std::uint64_t request = submit(p.main(), p.symbol("same"), std::uint64_t{1});
   EXPECT_EQ(collect(p.main(), request), ok(1));
@@ -161,7 +161,7 @@ TEST(last_error_text, of_a_result_that_was_collected_already) {
   EXPECT_THAT(last_error(), HasSubstr(std::to_string(request)));
 }
 
-TEST(last_error_text, of_a_failed_kernel_names_the_signal) {
+TEST(last_error_text, names_the_signal_of_a_failed_kernel) {
   process p;
   EXPECT_EQ(call(p.main(), p.symbol("divide_by_zero")), exception(SIGFPE));
   EXPECT_THAT(last_error(), HasSubstr("SIGFPE"));

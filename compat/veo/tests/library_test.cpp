@@ -34,7 +34,7 @@ int unload(const process& p, std::uint64_t library) {
   return veo_unload_library(p.get(), library);
 }
 
-/// The same file, with a name of `length` characters.
+/// Returns another name of the same file, with `length` characters.
 std::string padded(const std::string& file, std::size_t length) {
   std::string result = file;
   const std::size_t slash = result.rfind('/');
@@ -44,7 +44,7 @@ std::string padded(const std::string& file, std::size_t length) {
   return result;
 }
 
-/// The working folder of this program, as it was before at the end.
+/// Changes the working folder; the destructor restores it.
 class working_folder {
  public:
   explicit working_folder(const std::string& folder) : before_(std::filesystem::current_path()) {
@@ -95,7 +95,7 @@ TEST(library, that_is_none) {
   EXPECT_EQ(p.call("same", std::uint64_t{3}), 3U);
 }
 
-/// A copy of a library of kernels in the folder for temporary files, until it is moved or removed.
+/// Copies a library of kernels to the folder for temporary files.
 std::filesystem::path copy_of(const std::string& library, const std::string& name) {
   const std::filesystem::path file = std::filesystem::temp_directory_path() /
                                      ("veo_" + name + "_" + std::to_string(::getpid()) + ".so");
@@ -104,7 +104,7 @@ std::filesystem::path copy_of(const std::string& library, const std::string& nam
   return file;
 }
 
-// As programs do that have a library inside of them.
+// Programs with an embedded library do this.
 TEST(library, that_is_removed_once_it_is_loaded) {
   VEO_TEST_LOCAL_ONLY("the file is one of this machine");
   process p;
@@ -112,7 +112,7 @@ TEST(library, that_is_removed_once_it_is_loaded) {
   const std::uint64_t library = load(p, file.string());
   std::filesystem::remove(file);
   ASSERT_NE(library, 0U) << last_error();
-  // The bits of a double, set as an integer: only the type tells how to pass them.
+  // A double's bits, set as an integer: only debug information has the type.
   EXPECT_EQ(call(p.main(), find(p, library, "halved"), std::bit_cast<std::uint64_t>(7.0)),
             ok(std::bit_cast<std::uint64_t>(3.5)));
 }
@@ -151,11 +151,11 @@ TEST(library, for_the_vector_engine_is_named_as_such) {
   EXPECT_EQ(p.call("same", std::uint64_t{3}), 3U);
 }
 
-TEST(library, that_is_cut_off) {
+TEST(library, that_is_truncated) {
   VEO_TEST_LOCAL_ONLY("the file is one of this machine");
   process p;
   const std::filesystem::path file = std::filesystem::temp_directory_path() /
-                                     ("veo_cut_off_" + std::to_string(::getpid()) + ".so");
+                                     ("veo_truncated_" + std::to_string(::getpid()) + ".so");
   std::filesystem::copy_file(library_file("shadow"), file);
   for (const std::uintmax_t size : {8192, 4096, 100, 0}) {
     std::filesystem::resize_file(file, size);
@@ -208,7 +208,7 @@ TEST(library, may_be_loaded_twice) {
   ASSERT_NE(again, 0U);
   EXPECT_EQ(find(p, again, "count"), p.symbol("count"));
   EXPECT_EQ(unload(p, again), 0);
-  // It was loaded once more than it was unloaded.
+  // The library was loaded once more than it was unloaded.
   EXPECT_EQ(p.call("same", std::uint64_t{1}), 1U);
 }
 
@@ -228,7 +228,7 @@ TEST(library, unloaded_and_loaded_again_starts_afresh) {
     ASSERT_EQ(veo_write_mem(p.get(), variable, &value, sizeof value), 0);
     EXPECT_EQ(call(p.main(), same, std::uint64_t{1}), ok(1001));
     ASSERT_EQ(unload(p, library), 0) << last_error();
-    // What was looked up in it is forgotten.
+    // Symbols of an unloaded library are forgotten.
     EXPECT_EQ(find(p, library, "variable"), 0U);
     EXPECT_EQ(find(p, library, "same"), 0U);
   }
@@ -273,13 +273,13 @@ TEST(library, loaded_by_several_threads) {
 
 // --- symbols -------------------------------------------------------------------------------------
 
-TEST(unlinked_library, gets_that_of_openmp) {
+TEST(unlinked_library, gets_the_runtime_of_openmp) {
   process p;
   const std::uint64_t seen = p.symbol("threads_seen", "openmp_unlinked");
   EXPECT_EQ(call(p.main(), seen, std::int32_t{3}), ok(3));
 }
 
-TEST(unlinked_library, gets_that_of_fortran) {
+TEST(unlinked_library, gets_the_runtime_of_fortran) {
   VEO_TEST_LOCAL_ONLY("there are no kernels in Fortran for other machines");
   process p;
   const double a[] = {1, 2};
@@ -289,7 +289,7 @@ TEST(unlinked_library, gets_that_of_fortran) {
       ok(bits_of(11.0)));
 }
 
-TEST(symbol, of_data_and_of_functions) {
+TEST(symbol, can_be_data_or_a_function) {
   process p;
   EXPECT_EQ(p.read<std::uint64_t>(p.symbol("variable")), 42U);
   EXPECT_EQ(p.read<std::int64_t>(p.symbol("table") + 5 * 8), 25);
@@ -303,7 +303,7 @@ TEST(symbol, is_the_same_each_time) {
     EXPECT_EQ(p.symbol("add"), first);
 }
 
-TEST(symbol, of_cxx_and_fortran) {
+TEST(symbol, can_be_in_cxx_or_fortran) {
   process p;
   EXPECT_EQ(call(p.main(), p.symbol("_ZN16veo_test_kernels5twiceEl", "cxx"), std::int64_t{-4}),
             ok(word(-8)));

@@ -20,7 +20,7 @@
 namespace veo_test {
 namespace {
 
-// Functions that were made for the card's own engines.
+// Functions for the card's DMA engine and shared memory.
 
 // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): GoogleTest ends it by its base
 class dma : public ::testing::Test {
@@ -106,7 +106,7 @@ TEST_F(dma, does_not_reach_gpus_and_says_so) {
   EXPECT_EQ(veo_attach_dev_mem(nullptr, 1), -EINVAL);
 }
 
-TEST_F(dma, of_no_memory_fails_and_harms_nobody) {
+TEST_F(dma, fails_for_unmapped_memory) {
   const bounded b("DMA");
   constexpr int missing_page = 0x4000;
   const auto to = reinterpret_cast<std::uintptr_t>(veo_get_hmem_addr(target()));
@@ -117,7 +117,7 @@ TEST_F(dma, of_no_memory_fails_and_harms_nobody) {
   EXPECT_EQ(veo_dma_post_wait(proc(), to, to + 64, 64), 0);
 }
 
-TEST_F(dma, of_what_cannot_be_is_refused) {
+TEST_F(dma, refuses_invalid_arguments) {
   const bounded b("DMA");
   EXPECT_EQ(veo_dma_post(proc(), 0, 0, 4, nullptr), -EFAULT);
   EXPECT_EQ(veo_dma_poll(proc(), nullptr), -EFAULT);
@@ -149,7 +149,7 @@ TEST_F(dma, has_no_writes_of_devices_to_wait_for) {
   EXPECT_EQ(veo_hmemcpy(&word, source(), 8), 0);
 }
 
-TEST(shared_memory, of_a_process_is_said_not_to_be_there) {
+TEST(shared_memory, between_processes_is_not_supported) {
   process p;
   void* memory = nullptr;
   ASSERT_EQ(veo_alloc_hmem(p.get(), &memory, 4096), 0);
@@ -167,7 +167,7 @@ TEST(shared_memory, of_a_process_is_said_not_to_be_there) {
   EXPECT_EQ(veo_free_hmem(memory), 0);
 }
 
-/// A System V segment of this program, gone at the end.
+/// A System V segment of this program, which the destructor removes.
 class segment {
  public:
   segment() : key_(::getpid()), id_(::shmget(key_, size, IPC_CREAT | IPC_EXCL | 0600)) {
@@ -191,7 +191,7 @@ class segment {
   void* address_ = nullptr;
 };
 
-TEST(shared_memory, of_this_machine_can_be_attached) {
+TEST(shared_memory, can_be_attached) {
   VEO_TEST_LOCAL_ONLY("segments are of one machine");
   process p;
   const segment s;
@@ -213,7 +213,7 @@ TEST(shared_memory, of_this_machine_can_be_attached) {
   EXPECT_EQ(veo_shmdt(p.get(), there), 0);
 }
 
-TEST(shared_memory, of_this_machine_that_is_not_there) {
+TEST(shared_memory, must_exist) {
   process p;
   const bounded b("System V shared memory");
   void* const failed = reinterpret_cast<void*>(-1);

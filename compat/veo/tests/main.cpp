@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 int main(int argc, char** argv) {
-  // A helper that somebody asked for comes first.
+  // Keep a helper that the caller has set.
   ::setenv("VEORUN_BIN", VEO_TEST_HELPER, 0);
   if (const int result = farcall::test::role::run_if_asked(); result >= 0) return result;
   ::testing::InitGoogleTest(&argc, argv);

@@ -42,6 +42,19 @@ TEST(memory, holds_what_was_written) {
   EXPECT_EQ(got, sent);
 }
 
+TEST(memory, null_of_this_program_is_refused) {
+  process p;
+  veo_thr_ctxt* const c = p.open();
+  const std::uint64_t address = p.allocate(8);
+  EXPECT_EQ(read(p, nullptr, address, 8), -1);
+  EXPECT_EQ(last_error(), "the address in the memory of this program is NULL");
+  EXPECT_EQ(write(p, address, nullptr, 8), -1);
+  EXPECT_EQ(veo_async_read_mem(c, nullptr, address, 8), VEO_REQUEST_ID_INVALID);
+  EXPECT_EQ(veo_async_write_mem(c, address, nullptr, 8), VEO_REQUEST_ID_INVALID);
+  EXPECT_EQ(write(p, address, nullptr, 0), 0);
+  EXPECT_EQ(p.call("same", std::uint64_t{6}), 6U);
+}
+
 TEST(memory, is_what_the_kernel_sees) {
   process p;
   const std::uint64_t address = p.allocate(100);
@@ -57,23 +70,23 @@ TEST(memory, is_what_the_kernel_sees) {
 
 TEST(memory, any_few_bytes_at_any_alignment) {
   process p;
-  constexpr std::size_t room = 64;
-  const std::uint64_t address = p.allocate(room);
-  const std::vector<unsigned char> sent = content(room, 2);
+  constexpr std::size_t space = 64;
+  const std::uint64_t address = p.allocate(space);
+  const std::vector<unsigned char> sent = content(space, 2);
   for (std::size_t size = 1; size <= 22; ++size) {
     for (std::size_t there = 8; there < 16; ++there) {
       const std::size_t here = (there * 3 + size) % 8;
-      std::vector<unsigned char> expected(room, 0xEE);
-      ASSERT_EQ(write(p, address, expected.data(), room), 0);
+      std::vector<unsigned char> expected(space, 0xEE);
+      ASSERT_EQ(write(p, address, expected.data(), space), 0);
       ASSERT_EQ(write(p, address + there, sent.data() + here, size), 0);
       std::copy_n(sent.data() + here, size, expected.data() + there);
-      // The bytes around are left alone, there and here.
-      std::vector<unsigned char> got(room);
-      ASSERT_EQ(read(p, got.data(), address, room), 0);
+      // The bytes around stay unchanged, in the process and here.
+      std::vector<unsigned char> got(space);
+      ASSERT_EQ(read(p, got.data(), address, space), 0);
       ASSERT_EQ(got, expected) << size << " bytes at " << there;
-      std::vector<unsigned char> part(room, 0xDD);
+      std::vector<unsigned char> part(space, 0xDD);
       ASSERT_EQ(read(p, part.data() + here, address + there, size), 0);
-      std::vector<unsigned char> expected_part(room, 0xDD);
+      std::vector<unsigned char> expected_part(space, 0xDD);
       std::copy_n(sent.data() + here, size, expected_part.data() + here);
       ASSERT_EQ(part, expected_part) << size << " bytes at " << there;
     }
@@ -91,7 +104,7 @@ TEST(memory, no_bytes) {
   EXPECT_EQ(p.read<std::uint64_t>(address), 5U);
 }
 
-TEST(memory, of_no_bytes) {
+TEST(memory, can_have_no_bytes) {
   process p;
   const bounded b("veo_alloc_mem");
   std::uint64_t address = 0;
@@ -113,7 +126,7 @@ TEST(memory, of_libraries) {
   EXPECT_EQ(p.call("sum_words", table, std::uint64_t{16}), 1212U);
 }
 
-TEST(memory, of_the_stack_of_a_running_kernel) {
+TEST(memory, can_be_a_running_kernels_stack) {
   process p;
   veo_thr_ctxt* const context = p.open();
   gate g(p);
@@ -195,7 +208,7 @@ TEST(memory, freed_twice_or_never_allocated_does_no_harm) {
   EXPECT_EQ(veo_free_mem(p.get(), 0), 0);
   EXPECT_EQ(p.read<std::uint64_t>(kept), 9U);
   EXPECT_EQ(p.call("same", std::uint64_t{1}), 1U);
-  // And none is given out twice.
+  // Two allocations are different.
   EXPECT_NE(p.allocate(64), p.allocate(64));
 }
 

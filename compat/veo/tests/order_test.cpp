@@ -16,7 +16,7 @@
 namespace veo_test {
 namespace {
 
-/// Submits a function object of this program's; it must live until it has run.
+/// Submits a function object of this program, which must live until it has run.
 std::uint64_t submit_here(veo_thr_ctxt* context, std::function<std::uint64_t()>& function) {
   return veo_call_async_vh(
       context,
@@ -24,7 +24,7 @@ std::uint64_t submit_here(veo_thr_ctxt* context, std::function<std::uint64_t()>&
       &function);
 }
 
-/// What kernels have noted, in order.
+/// Returns the values that kernels have recorded, in order.
 std::vector<std::uint64_t> trace_of(process& p) {
   std::vector<std::uint64_t> trace(p.read<std::uint64_t>(p.symbol("traced")));
   p.read_bytes(trace.data(), p.symbol("trace"), trace.size() * 8);
@@ -115,7 +115,7 @@ TEST(order, a_copy_waits_for_the_kernel_before_it) {
   EXPECT_EQ(collect(context, waiting), ok(1));
 }
 
-TEST(order, calls_for_the_process_come_after_what_is_queued_on_the_main_context) {
+TEST(order, blocking_calls_follow_requests_of_the_main_context) {
   process p;
   const std::uint64_t variable = p.symbol("variable");
   const std::uint64_t store = p.symbol("store_late");
@@ -132,7 +132,7 @@ TEST(order, calls_for_the_process_come_after_what_is_queued_on_the_main_context)
   }
 }
 
-TEST(order, of_the_original_veo_lets_memory_calls_pass_the_kernel_of_the_only_context) {
+TEST(order, veo_lets_memory_calls_pass_a_kernel) {
   const environment_variable order("FARCALL_VEO_ORDER", "veo");
   process p;
   veo_thr_ctxt* const context = veo_context_open(p.get());
@@ -148,7 +148,7 @@ TEST(order, of_the_original_veo_lets_memory_calls_pass_the_kernel_of_the_only_co
     ASSERT_TRUE(eventually([&] { return p.read<std::uint64_t>(calls) == 0; }));
     ASSERT_EQ(p.read<std::uint64_t>(calls + 8), 2 * i);
   }
-  // So do the others that are of no context.
+  // Other functions without a context pass it, too.
   p.free(p.allocate(std::size_t{1} << 20));
   EXPECT_NE(p.symbol("constructed"), 0U);
   EXPECT_NE(p.library("shadow"), 0U);
@@ -156,7 +156,7 @@ TEST(order, of_the_original_veo_lets_memory_calls_pass_the_kernel_of_the_only_co
   const std::uint64_t there = p.allocate(large.size());
   p.write_bytes(there, large.data(), large.size());
   EXPECT_EQ(peek(context, serving).state, VEO_COMMAND_UNFINISHED);
-  // What is of the context keeps its order.
+  // Requests of the context keep their order.
   std::uint64_t flag = 5;
   const std::uint64_t behind = veo_async_read_mem(context, &flag, calls, sizeof flag);
   EXPECT_EQ(peek(context, behind).state, VEO_COMMAND_UNFINISHED);
@@ -166,7 +166,7 @@ TEST(order, of_the_original_veo_lets_memory_calls_pass_the_kernel_of_the_only_co
   EXPECT_EQ(flag, 2U);
 }
 
-TEST(order, of_the_original_veo_ends_with_the_process) {
+TEST(order, veo_ends_with_the_process) {
   const environment_variable order("FARCALL_VEO_ORDER", "veo");
   process p;
   EXPECT_EQ(call(p.main(), p.symbol("write_nowhere")), exception(SIGSEGV));
@@ -194,14 +194,14 @@ TEST(order, a_function_here_sees_what_was_before_it) {
   }
 }
 
-TEST(order, what_is_behind_a_function_here_waits_for_it) {
+TEST(order, requests_behind_a_host_function_wait_for_it) {
   process p;
   veo_thr_ctxt* const context = p.open();
   const std::uint64_t variable = p.symbol("variable");
   std::uint64_t behind = 0;
   std::uint64_t copied = 0;
   std::atomic<bool> both_submitted{false};
-  // Gives what is behind it every chance to come too early, then writes what it must find.
+  // Waits, so that the next request could run too early, then writes the value that it must read.
   std::function<std::uint64_t()> function = [&]() -> std::uint64_t {
     if (!eventually([&] { return both_submitted.load(); })) return 0;
     outcome o;
@@ -246,14 +246,14 @@ TEST(order, calls_behind_a_function_here_run_though_nobody_waits) {
   EXPECT_TRUE(eventually([&] { return p.call("counted") == 10; }));
 }
 
-TEST(order, functions_here_of_several_contexts_may_wait_for_each_other) {
+TEST(order, host_functions_may_wait_for_each_other) {
   process p;
   constexpr int contexts = 8;
   const std::uint64_t same = p.symbol("same");
   std::mutex mutex;
   std::condition_variable changed;
   int arrived = 0;
-  // Returns when all have come, in each of three rounds.
+  // Returns when all functions have arrived, in each of three rounds.
   std::function<std::uint64_t()> meet = [&]() -> std::uint64_t {
     std::unique_lock lock(mutex);
     const int round = arrived++ / contexts;
@@ -317,7 +317,7 @@ TEST(order, kernels_of_several_contexts_run_at_once) {
     gates.emplace_back(p, way);
   for (std::size_t i = 0; i < contexts.size(); ++i)
     requests.push_back(submit(contexts[i], wait_at, gates[i].address()));
-  // All have begun, and none has ended.
+  // All kernels run at this point.
   for (gate& g : gates)
     EXPECT_EQ(g.wait_for_kernel(), 1U);
   for (std::size_t i = contexts.size(); i-- > 0;) {
@@ -341,7 +341,7 @@ TEST(order, copies_go_on_beside_a_kernel_of_another_context) {
   EXPECT_EQ(collect(copies, veo_async_write_mem(copies, address, sent.data(), size)), ok(0));
   EXPECT_EQ(collect(copies, veo_async_read_mem(copies, got.data(), address, size)), ok(0));
   EXPECT_TRUE(got == sent);
-  // The blocking ones, too, which take the main context.
+  // Blocking copies, too, which use the main context.
   std::ranges::fill(got, 0);
   p.write_bytes(address, sent.data(), size);
   p.read_bytes(got.data(), address, size);
@@ -485,7 +485,7 @@ TEST(request_block, may_be_nested) {
   });
   for (int i = 0; i < 100; ++i)
     std::this_thread::yield();
-  // Still within the outer one.
+  // The outer block is still open.
   EXPECT_FALSE(other_is_done);
   const std::uint64_t second = submit(context, same, std::uint64_t{2});
   veo_req_block_end(context);

@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// The number of the node that a process is on.
+/// Returns the number of the node that a process is on.
 int node_of(veo_proc_handle* proc) {
   void* memory = nullptr;
   if (veo_alloc_hmem(proc, &memory, 8) != 0) return -100;
@@ -30,7 +30,7 @@ int node_of(veo_proc_handle* proc) {
   return node;
 }
 
-/// Creates a process, which must work, and says where it is.
+/// Creates a process, which must succeed, and returns its node.
 int node_of_new_process(int asked) {
   const bounded b("veo_proc_create");
   veo_proc_handle* const proc = veo_proc_create(asked);
@@ -72,7 +72,7 @@ TEST(process, is_another_one) {
   EXPECT_NE(pid, ::getpid());
   EXPECT_EQ(::kill(pid, 0), 0);
   p.destroy();
-  // Ended, and waited for.
+  // The helper has ended and was reaped.
   EXPECT_EQ(::kill(pid, 0), -1);
   EXPECT_EQ(errno, ESRCH);
 }
@@ -97,7 +97,7 @@ TEST(process, several_on_one_node_and_the_next) {
     pids.insert(p->call("process_id"));
     EXPECT_EQ(p->call("same", std::uint64_t{5}), 5U);
   }
-  // On other machines, numbers may be the same.
+  // Process ids of different machines may be equal.
   if (helpers_are_local()) {
     EXPECT_EQ(pids.size(), 4U);
   }
@@ -159,7 +159,7 @@ TEST(process, one_in_each_of_several_threads) {
 
 TEST(process, a_hundred_leave_nothing_behind) {
   using farcall::test::holdings;
-  { // What is made once and stays.
+  { // Create the objects that the library keeps until exit.
     process p;
     (void)call(p.open(), p.symbol("count"));
   }
@@ -168,7 +168,7 @@ TEST(process, a_hundred_leave_nothing_behind) {
     const bounded b("a life of a process");
     veo_proc_handle* const proc = veo_proc_create(i % 2);
     ASSERT_NE(proc, nullptr) << "process " << i << ": " << last_error();
-    // Every third one is left with work and results.
+    // Every third process ends with requests and results left.
     if (i % 3 == 0) {
       const std::uint64_t library = veo_load_library(proc, library_file("basic").c_str());
       veo_thr_ctxt* const context = veo_context_open(proc);
@@ -184,7 +184,7 @@ TEST(process, a_hundred_leave_nothing_behind) {
 }
 
 TEST(process, destroyed_with_work_finishes_it) {
-  // The kernel stores into memory of this program's: the result is all that can tell afterwards.
+  // The kernel's memory is gone after the end: a read copies the value to this program before.
   std::uint64_t stored = 0;
   {
     process p;
@@ -219,7 +219,7 @@ TEST(process_identifier, is_the_lowest_free_one) {
   EXPECT_EQ(veo_proc_identifier(f.get()), 3);
 }
 
-TEST(process_identifier, of_no_process) { EXPECT_EQ(veo_proc_identifier(nullptr), -1); }
+TEST(process_identifier, needs_a_process) { EXPECT_EQ(veo_proc_identifier(nullptr), -1); }
 
 TEST(process_identifier, more_processes_than_tags) {
   std::vector<std::unique_ptr<process>> all;
@@ -272,7 +272,7 @@ TEST(process_node, minus_one_is_the_first_of_a_list) {
   EXPECT_EQ(node_of_new_process(-1), 1);
 }
 
-TEST(process_node, minus_one_with_a_list_needs_a_number_from_it) {
+TEST(process_node, minus_one_needs_a_number_of_the_list) {
   const environment_variable list("_VENODELIST", "1 0");
   {
     const environment_variable number("VE_NODE_NUMBER", "0");
@@ -311,18 +311,35 @@ TEST(process_node, has_an_architecture) {
   EXPECT_EQ(veo_get_ve_arch(1000), 0);
 }
 
-// --- the program that runs -----------------------------------------------------------------------
+// --- helper programs -----------------------------------------------------------------------------
 
 TEST(process_program, is_the_one_given) {
   VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
   const std::string helper = helper_program();
-  // What the environment names does not count then.
+  // The argument has precedence over the environment.
   const environment_variable other("VEORUN_BIN", "/no/such/program");
   const bounded b("veo_proc_create_static");
   veo_proc_handle* const proc = veo_proc_create_static(0, helper.c_str());
   ASSERT_NE(proc, nullptr) << last_error();
   EXPECT_EQ(veo_get_context_state(veo_get_context(proc, 0)), VEO_STATE_RUNNING);
   EXPECT_EQ(veo_proc_destroy(proc), 0);
+}
+
+TEST(process_program, may_have_blanks_in_its_path) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) /
+                                       ("helper of process " + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_symlink(helper_program(), folder / "my helper");
+  const std::string program = folder / "my helper";
+  for (const char* named : {static_cast<const char*>(nullptr), program.c_str()}) {
+    const environment_variable by_variable("VEORUN_BIN", named);
+    veo_proc_handle* const proc =
+        named == nullptr ? veo_proc_create_static(0, program.c_str()) : veo_proc_create(0);
+    EXPECT_NE(proc, nullptr) << last_error();
+    if (proc != nullptr) EXPECT_EQ(veo_proc_destroy(proc), 0);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(process_program, may_have_words_before_it) {
@@ -338,7 +355,7 @@ TEST(process_program, that_is_not_there) {
   const std::string helper = helper_program();
   EXPECT_EQ(veo_proc_create_static(0, "/no/such/program"), nullptr);
   EXPECT_THAT(last_error(), HasSubstr("/no/such/program"));
-  // The first word counts.
+  // The first word is the program.
   EXPECT_EQ(veo_proc_create_static(0, ("/no/such/program " + helper).c_str()), nullptr);
   EXPECT_EQ(veo_proc_create_static(0, ""), nullptr);
   const environment_variable missing("VEORUN_BIN", "/no/such/program");

@@ -11,7 +11,7 @@
 namespace veo_test {
 namespace {
 
-// Arguments that are copied to the kernel's stack: veo_args_set_stack().
+// Stack arguments: veo_args_set_stack().
 
 using byte_vector = std::vector<unsigned char>;
 
@@ -45,7 +45,7 @@ TEST(stack_argument, that_goes_in_does_not_come_back) {
 TEST(stack_argument, comes_out) {
   process p;
   for (std::size_t size = 1; size <= 70; ++size) {
-    // With a byte behind that must not be touched.
+    // The byte behind the buffer must not change.
     byte_vector got(size + 1, 0xEE);
     ASSERT_EQ(p.call("fill_bytes", out(got.data(), size), std::uint64_t{size}, std::uint8_t{200}),
               size);
@@ -87,7 +87,7 @@ TEST(stack_argument, is_aligned_to_eight_bytes) {
   }
 }
 
-TEST(stack_argument, of_no_bytes) {
+TEST(stack_argument, can_have_no_bytes) {
   process p;
   byte_vector bytes(1, 7);
   EXPECT_EQ(p.call("sum_bytes", in(bytes.data(), 0), std::uint64_t{0}), 0U);
@@ -100,7 +100,7 @@ TEST(stack_argument, is_read_when_the_call_is_submitted) {
   veo_thr_ctxt* const context = p.open();
   gate g(p);
   const std::uint64_t waiting = submit(context, p.symbol("wait_at"), g.address());
-  // One that fits any message, one that does not.
+  // One buffer fits into a message, the other does not.
   byte_vector small(8, 1);
   byte_vector large(std::size_t{3} << 20, 1);
   const std::uint64_t first =
@@ -155,13 +155,13 @@ TEST(stack_argument, large_and_of_odd_sizes) {
   }
 }
 
-TEST(stack_argument, of_64_mib_and_more_goes_in) {
+TEST(stack_argument, can_send_64_mib_and_more) {
   process p;
   const byte_vector bytes((std::size_t{64} << 20) + 3, 3);
   EXPECT_EQ(p.call("sum_bytes", in(bytes.data(), bytes.size()), bytes.size()), 3 * bytes.size());
 }
 
-TEST(stack_argument, of_64_mib_and_more_comes_out) {
+TEST(stack_argument, can_return_64_mib_and_more) {
   process p;
   byte_vector bytes((std::size_t{64} << 20) + 3, 3);
   ASSERT_EQ(p.call("fill_bytes", out(bytes.data(), bytes.size()), bytes.size(), std::uint8_t{1}),
@@ -171,7 +171,7 @@ TEST(stack_argument, of_64_mib_and_more_comes_out) {
   EXPECT_EQ(bytes.back(), static_cast<unsigned char>(bytes.size()));
 }
 
-TEST(stack_argument, of_64_mib_and_more_goes_both_ways_on_any_context) {
+TEST(stack_argument, copies_64_mib_both_ways_on_any_context) {
   process p;
   veo_thr_ctxt* const context = p.open();
   byte_vector bytes((std::size_t{70} << 20) + 1, 0x0F);

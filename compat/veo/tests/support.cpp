@@ -16,11 +16,11 @@
 namespace veo_test {
 namespace {
 
-/// Ends the program when something that is bounded takes too long.
+/// Ends the program if a `bounded` object lives too long.
 class watchdog {
  public:
   static watchdog& instance() {
-    // Never destroyed: its thread may run until the program ends.
+    // Never destroyed, because its thread may run until the program ends.
     static auto* const dog = new watchdog;
     return *dog;
   }
@@ -279,7 +279,7 @@ veo_thr_ctxt* process::main() const {
 veo_thr_ctxt* process::open() {
   const bounded b("veo_context_open");
   veo_thr_ctxt* context = veo_context_open(proc_);
-  // The first caller gets the main one.
+  // The first call returns the main context.
   if (context != nullptr && context == main()) context = veo_context_open(proc_);
   if (context == nullptr) fail("veo_context_open");
   return context;
@@ -335,7 +335,7 @@ std::uint64_t gate::wait_for_kernel() {
 }
 
 void gate::open(std::uint64_t value) {
-  // Not looked at: the kernel, let go, may have ended its process already.
+  // Ignore the result: the kernel may have ended its process already.
   (void)collect(way_, veo_async_write_mem(way_, address_ + 8, &value, sizeof value));
 }
 

@@ -14,31 +14,31 @@
 #include <string_view>
 #include <vector>
 
-/// What the tests of VEO's API share. They are written against the API only, so that they can be
-/// run with other helpers: VEORUN_BIN names another program, FARCALL_VEO_NODES other nodes, of
-/// which there must be two, and VEO_TEST_KERNELS the folder with the kernels as it is there.
+/// Common code of the tests of VEO's API. Tests use only the API, so that they can run with other
+/// helpers: VEORUN_BIN names another program, FARCALL_VEO_NODES at least two other nodes, and
+/// VEO_TEST_KERNELS the folder of the kernels on these nodes.
 namespace veo_test {
 
 using farcall::test::eventually;
 using farcall::test::scrambled;
 using farcall::test::under_sanitizer;
 
-/// Skips a test that looks at the helper process from outside, or needs this machine's files, when
-/// helpers are elsewhere.
+/// Skips a test if helpers are on other machines and the test inspects the helper's process, or
+/// needs this machine's files.
 #define VEO_TEST_LOCAL_ONLY(why)                                                                   \
   if (!veo_test::helpers_are_local()) GTEST_SKIP() << "local only: " << (why)
 
 [[nodiscard]] bool helpers_are_local();
 
-/// VEORUN_BIN, which main() sets when nobody else has.
+/// Returns VEORUN_BIN, which main() sets by default.
 [[nodiscard]] std::string helper_program();
 
-/// The file of a library of kernels: "basic" is .../libveo_basic.so.
+/// Return the folder of the kernels, and the file of a library: "basic" is .../libveo_basic.so.
 [[nodiscard]] std::string kernels_folder();
 [[nodiscard]] std::string library_file(std::string_view name);
 
-/// Ends the program with a message when it lives longer than `limit`: a call that never returns
-/// cannot be left in another way.
+/// Ends the program with a message if the object lives longer than `limit`: a call that blocks for
+/// ever cannot be cancelled.
 class bounded {
  public:
   explicit bounded(const char* what, std::chrono::seconds limit = farcall::test::wait_limit);
@@ -50,7 +50,7 @@ class bounded {
   std::uint64_t number_;
 };
 
-/// A variable of the environment, as it was before at the end of its life. nullptr takes it away.
+/// Sets an environment variable, or removes it if the value is nullptr; the destructor restores it.
 class environment_variable {
  public:
   environment_variable(const char* name, const char* value);
@@ -64,7 +64,7 @@ class environment_variable {
   bool was_set_;
 };
 
-/// What a descriptor, standard output or error, gets from construction to end(), helpers included.
+/// Captures standard output or error of this program and its helpers, from construction to end().
 class captured_output {
  public:
   explicit captured_output(int descriptor);
@@ -72,7 +72,7 @@ class captured_output {
   captured_output& operator=(const captured_output&) = delete;
   ~captured_output();
 
-  /// The text; what comes later goes where it went before.
+  /// Ends the capture and returns the text.
   std::string end();
 
  private:
@@ -83,7 +83,7 @@ class captured_output {
 
 // --- results -------------------------------------------------------------------------------------
 
-/// What collecting a result said.
+/// Result of collecting a request.
 struct outcome {
   int state = -1;
   std::uint64_t value = 0;
@@ -97,20 +97,21 @@ std::ostream& operator<<(std::ostream& out, const outcome& o);
 }
 inline constexpr outcome error{VEO_COMMAND_ERROR, 0};
 
-/// The word that has the bits of a value, of a float in the upper half, as on the card.
+/// Return the word with the bits of a value, like the card's registers: a float is in the upper
+/// half.
 [[nodiscard]] std::uint64_t bits_of(double value);
 [[nodiscard]] std::uint64_t bits_of(float value);
 [[nodiscard]] constexpr std::uint64_t word(std::int64_t value) {
   return static_cast<std::uint64_t>(value);
 }
 
-/// veo_call_wait_result, and veo_call_peek_result.
+/// Call veo_call_wait_result() and veo_call_peek_result().
 [[nodiscard]] outcome collect(veo_thr_ctxt* context, std::uint64_t request);
 [[nodiscard]] outcome peek(veo_thr_ctxt* context, std::uint64_t request);
 
 // --- arguments -----------------------------------------------------------------------------------
 
-/// Arguments of which the kernel gets a copy on its stack.
+/// Stack argument: the kernel gets a copy on its stack.
 struct on_stack {
   veo_args_intent intent;
   void* data;
@@ -118,7 +119,7 @@ struct on_stack {
 };
 template <class T>
 on_stack in(const T* data, std::size_t count) {
-  // The library takes all buffers as char*, and does not write to these.
+  // The library takes all buffers as char*, and does not write to IN buffers.
   return {VEO_INTENT_IN, const_cast<T*>(data), count * sizeof(T)};
 }
 template <class T>
@@ -135,7 +136,7 @@ struct tagged {
   void* address;
 };
 
-/// A veo_args object. Each value is set by the function for its type.
+/// A veo_args object, which sets each value with the function for its type.
 class arguments {
  public:
   template <class... T>
@@ -167,14 +168,14 @@ class arguments {
   veo_args* args_;
 };
 
-/// veo_call_async with these arguments, which are freed before it returns.
+/// Calls veo_call_async() with these arguments, and frees them.
 template <class... T>
 [[nodiscard]] std::uint64_t submit(veo_thr_ctxt* context, std::uint64_t function, T... values) {
   const arguments a(values...);
   return veo_call_async(context, function, a.get());
 }
 
-/// Submits and collects.
+/// Submits a call and collects its result.
 template <class... T>
 [[nodiscard]] outcome call(veo_thr_ctxt* context, std::uint64_t function, T... values) {
   return collect(context, submit(context, function, values...));
@@ -182,10 +183,10 @@ template <class... T>
 
 // --- processes -----------------------------------------------------------------------------------
 
-/// A process of kernels. Throws when something fails that the test does not look at.
+/// A process of kernels. Functions throw if a call fails whose result the test does not check.
 class process {
  public:
-  /// Also loads libveo_basic.so.
+  /// Creates the process and loads libveo_basic.so.
   explicit process(int node = 0);
   process(const process&) = delete;
   process& operator=(const process&) = delete;
@@ -193,20 +194,20 @@ class process {
 
   [[nodiscard]] veo_proc_handle* get() const { return proc_; }
 
-  /// Destroys it early; what veo_proc_destroy returned.
+  /// Destroys the process early; returns the result of veo_proc_destroy().
   int destroy();
 
-  /// The handle of a library of kernels, by its short name; loads it once.
+  /// Returns the handle of a library by its short name; loads it at the first call.
   std::uint64_t library(const std::string& name);
-  /// The address of a function or variable in it.
+  /// Returns the address of a function or variable in a library.
   std::uint64_t symbol(const std::string& name, const std::string& library = "basic");
 
-  /// The main context.
+  /// Returns the main context.
   [[nodiscard]] veo_thr_ctxt* main() const;
-  /// A new context, never the main one.
+  /// Opens a new context, never the main one.
   veo_thr_ctxt* open();
 
-  /// veo_call_sync of a function in libveo_basic.so.
+  /// Calls a function in libveo_basic.so by veo_call_sync().
   template <class... T>
   std::uint64_t call(const std::string& function, T... values) {
     const arguments a(values...);
@@ -235,19 +236,19 @@ class process {
   std::map<std::string, std::uint64_t> libraries_;
 };
 
-/// Where a kernel, wait_at or show_stack_at, waits until the test lets it go on. Its two words are
-/// read and written over a context that must not be the kernel's own.
+/// Two words in the process, at which the kernels wait_at and show_stack_at wait for open(). The
+/// test accesses them through a context that must not be the kernel's own.
 class gate {
  public:
   gate(process& p, veo_thr_ctxt* way);
-  /// Over the main context.
+  /// Uses the main context.
   explicit gate(process& p) : gate(p, p.main()) {}
 
-  /// The kernel's argument.
+  /// Returns the argument for the kernel.
   [[nodiscard]] std::uint64_t address() const { return address_; }
-  /// What the kernel has written when it began; waits for that.
+  /// Waits until the kernel begins; returns the word that it has written.
   std::uint64_t wait_for_kernel();
-  /// The kernel goes on, and returns the value.
+  /// Lets the kernel return the value.
   void open(std::uint64_t value = 1);
 
  private:
@@ -255,10 +256,10 @@ class gate {
   std::uint64_t address_;
 };
 
-/// The text of farcall_veo_last_error().
+/// Returns the text of farcall_veo_last_error().
 [[nodiscard]] std::string last_error();
 
-/// So many bytes, the content for `seed`.
+/// Returns `size` bytes that depend on `seed`.
 [[nodiscard]] std::vector<unsigned char> content(std::size_t size, std::uint64_t seed);
 
 } // namespace veo_test

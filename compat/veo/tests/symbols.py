@@ -19,7 +19,7 @@ import sys
 SONAME = "libveo.so.1"
 FILE = "libveo.so.1.0.0"
 VERSION = "VERSION_1"
-# Our own headers for kernels, and for clocks, which are inline, declare nothing of the library's.
+# Headers without functions of the library: for kernels, and for clocks, which are inline.
 NOT_OF_THE_LIBRARY = {"veo_ve.h", "veo_time.h", "urpc_time.h"}
 DECLARED = re.compile(r"\b((?:farcall_)?veo_\w+|syscall_wrapper|ve_\w+|veos_\w+)\s*\(")
 
@@ -32,7 +32,7 @@ def output_of(*command):
 
 
 def declared_in(path):
-    """The names of the functions that a header declares."""
+    """Returns the names of the functions that a header declares."""
     text = re.sub(r"/\*.*?\*/", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     return set(DECLARED.findall(text))
@@ -48,7 +48,7 @@ def declared_in_folders(folders):
 
 
 def listed_in(path):
-    """The names in the version VERSION_1 of a linker's map."""
+    """Returns the names in the version VERSION_1 of a linker's map."""
     text = re.sub(r"/\*.*?\*/", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     node = re.fullmatch(r"\s*(\w+)\s*\{\s*global:(.*)local:\s*\*;\s*\};\s*", text, re.DOTALL)
     if not node or node.group(1) != VERSION:
@@ -64,7 +64,7 @@ def differences(what, found, wanted):
 
 
 def exported_by(path):
-    """(names in the right version, lines that are otherwise)."""
+    """Returns (names in the right version, lines of other symbols)."""
     names = set()
     others = []
     listing = output_of("nm", "-D", "--defined-only", "--with-symbol-versions", path)
@@ -109,7 +109,7 @@ def check_static(path, wanted):
 
 def check_old(path, wanted):
     names, _ = exported_by(path)
-    # One that only asks for the library does too: what it asks for is there at run time.
+    # A library that needs libveo.so.1 is right, too: the names are there at run time.
     if names != wanted and SONAME not in dynamic_entries(path, "NEEDED"):
         yield f"{path}: neither gives the functions, nor needs {SONAME}"
 

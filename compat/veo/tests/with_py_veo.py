@@ -21,7 +21,7 @@ def main():
     environment = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:
         if packages.is_dir():
-            # Folders of their own: the way from one to the other must not lead through a link.
+            # Real folders, because the path from one to the other must contain no link.
             for name in ("veo", "py_veo.libs"):
                 (pathlib.Path(folder) / name).mkdir()
                 for own in (packages / name).iterdir():

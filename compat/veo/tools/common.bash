@@ -1,10 +1,10 @@
-# What the commands for kernels have in common. layout.bash, beside it, says where the headers and
-# libraries are. The commands themselves are links: the name tells which one was called.
+# Common parts of the commands for kernels. layout.bash, beside this file, has the folders of headers and
+# libraries. The commands are links: the name with which a script is called selects the command.
 
 veo_tools=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$veo_tools/layout.bash"
 
-# farcall-ncc is ncc, mk_veorun_static_ve3 is mk_veorun_static: there is one kind of target.
+# farcall-ncc is ncc, and mk_veorun_static_ve3 is mk_veorun_static, since all targets are of one kind.
 veo_called=${0##*/}
 veo_command=${veo_called#farcall-}
 veo_command=${veo_command%_ve[13]}
@@ -14,21 +14,21 @@ die() {
   exit 1
 }
 
-# The folder as a plain path, also when it is missing: then the caller's message names it.
+# Prints the absolute path of a folder, or its name if it does not exist, for the caller's message.
 veo_folder() {
   readlink -m "$veo_tools/$1"
 }
 
-# set_tool <variable that names it> <default>: what to run goes to the array `tool`.
+# set_tool <variable> <default>: sets the array `tool` to the command of the variable, or the default.
 set_tool() {
   read -ra tool <<<"${!1:-$2}"
   command -v "${tool[0]}" >/dev/null ||
     die "'${tool[0]}' not found; install it, or say in $1 what to run instead"
 }
 
-# Kernels for other machines are compiled by other compilers (FARCALL_CC and the like), which cannot
-# use the libraries here. FARCALL_VEO_LIBDIR names a folder with those for that machine. Prints
-# nothing when there is no folder for the compiler in `tool`.
+# Prints the folder of the libraries for the compiler in `tool`; nothing if there is none. Compilers for
+# other machines (FARCALL_CC and the like) cannot use the libraries here: FARCALL_VEO_LIBDIR names a
+# folder with the other machine's libraries.
 library_folder() {
   if [[ -n ${FARCALL_VEO_LIBDIR:-} ]]; then
     readlink -m "$FARCALL_VEO_LIBDIR"
@@ -39,8 +39,8 @@ library_folder() {
   [[ ${machine%%-*} != "${veo_machine%%-*}" ]] || veo_folder "$veo_lib"
 }
 
-# words_of <file>: its words, each with a zero byte behind it, in the way of the compilers' @file:
-# blanks separate, both kinds of quotes hold together, a backslash makes the next character plain.
+# words_of <file>: prints the words of a file, each followed by a zero byte, split like compilers split
+# @file: at blanks, except in quotes of both kinds and after a backslash.
 words_of() {
   awk '
     function finish() { if (started) printf "%s%c", word, 0; word = ""; started = 0 }

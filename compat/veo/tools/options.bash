@@ -1,13 +1,13 @@
-# What becomes of an option of NEC's compilers. Most that the system's compilers do not know are
-# about vectors, lists of messages, or the card, and are left out; some have another name here. What
-# is not in this file goes to the compiler as it is, which refuses what it does not know.
+# Translates options of NEC's compilers. Most options that the system's compilers lack concern vectors,
+# listings or the card, and are dropped; some have another name. Other options are passed unchanged to
+# the compiler, which reports unknown ones.
 
-# translate <option>: puts what to pass on into the array `words`; nothing is an empty array. Sets
+# translate <option>: sets the array `words` to the options for the compiler, which may be empty. Sets
 # ftrace, and for nfort default_real.
 translate() {
   words=()
   case $1 in
-    # Optimisation: there is no level 4.
+    # Optimisation. Level 4 becomes level 3.
     -O4) words=(-O3) ;;
 
     # Performance analysis.
@@ -20,13 +20,13 @@ translate() {
     -fdiag-inline=* | -fdiag-parallel=* | -fdiag-vector=* | -fdiag-system-header) ;;
     -assembly-list | -clear | -noqueue) ;;
     -Wextension | -Wobsolescent | -Woverflow-errors) ;;
-    # The warnings are not those that the program was cleaned of; -Werror=name stays.
+    # Dropped, because this compiler warns of other things than NEC's; -Werror=name stays.
     -Werror) ;;
     -Wunknown-pragma) words=(-Wunknown-pragmas) ;;
     -Wno-unknown-pragma) words=(-Wno-unknown-pragmas) ;;
     -traceback | -traceback=* | -no-traceback) ;;
 
-    # The target.
+    # Target processor.
     -march=ve* | -mtune=ve* | -mabi=* | -mfp16-format=*) ;;
     -static-nec | -shared-nec) ;;
     -muse-mmap | -mno-use-mmap | -masync-io | -mno-async-io) ;;
@@ -37,7 +37,7 @@ translate() {
     fi ;;
     -minit-stack=*) ;;
 
-    # Vectors and threads made by the compiler.
+    # Automatic vectorisation and parallelisation.
     -mvector | -mvector-* | -mno-vector | -mno-vector-*) ;;
     -mparallel | -mparallel-* | -mno-parallel | -mno-parallel-*) ;;
     -mlist-vector | -mno-list-vector | -mretain-*) ;;
@@ -47,7 +47,7 @@ translate() {
     -mwork-vector-kind=*) ;;
     -fopenmp-tools | -fno-openmp-tools) ;;
 
-    # Loops. The system's compiler knows some of these, but may be built without what does them.
+    # Loops. The system's compiler accepts some of these, but may be built without the passes.
     -floop-* | -fno-loop-* | -fouterloop-* | -fno-outerloop-*) ;;
     -fivdep* | -fno-ivdep* | -fnaked-ivdep | -fno-naked-ivdep) ;;
     -fmove-loop-invariants* | -fno-move-loop-invariants*) ;;
@@ -56,7 +56,7 @@ translate() {
     -fmatrix-multiply | -fno-matrix-multiply | -freplace-* | -fno-replace-*) ;;
     -fcse-after-vectorization | -fno-cse-after-vectorization) ;;
 
-    # Promises about the code that nothing here makes use of.
+    # Assertions about the code, which this compiler does not use.
     -fargument-alias | -fargument-noalias* | -marg-alias | -mno-arg-alias | -marg-noalias) ;;
     -fnamed-alias | -fnamed-noalias* | -fno-named-alias | -fno-named-noalias*) ;;
     -fassume-contiguous | -fno-assume-contiguous) ;;
@@ -64,11 +64,11 @@ translate() {
     -fcopyin-intent-out | -fno-copyin-intent-out) ;;
     -ffast-formatted-io | -fno-fast-formatted-io) ;;
 
-    # Arithmetic. gcc's -fassociative-math wants three more options, and warns without them.
+    # Arithmetic. gcc's -fassociative-math needs three more options, and warns without them.
     -fassociative-math | -faggressive-associative-math | -fno-aggressive-associative-math) ;;
     -fprecise-math | -fno-precise-math) ;;
 
-    # Inlining: -finline and -finline-functions mean the same here; the limits have other units.
+    # Inlining. -finline and -finline-functions are the same here; limits have other units.
     -finline-max-* | -finline-file=* | -finline-directory=*) ;;
     -fno-inline-file=* | -fno-inline-directory=*) ;;
     -finline-abort-at-error | -finline-suppress-diagnostics) ;;
@@ -76,7 +76,7 @@ translate() {
     -mgenerate-il-file* | -mread-il-file*) ;;
     -fdefer-inline-template-instantiation | -fno-defer-inline-template-instantiation) ;;
 
-    # There is one library for C++.
+    # There is only one standard library of C++.
     -stdlib=*) ;;
 
     *) if [[ $veo_command == nfort ]]; then
@@ -88,7 +88,7 @@ translate() {
   esac
 }
 
-# The rest for nfort. gfortran takes -fdefault-double-8 only beside -fdefault-real-8.
+# Translates further options of nfort. gfortran accepts -fdefault-double-8 only with -fdefault-real-8.
 translate_fortran() {
   local check kept=()
   case $1 in
@@ -117,7 +117,7 @@ translate_fortran() {
   esac
 }
 
-# Whether the compiler in `tool` takes this option.
+# True if the compiler in `tool` accepts this option.
 accepts() {
   "${tool[@]}" "$1" -E -x c /dev/null >/dev/null 2>&1
 }

@@ -7,8 +7,8 @@
 
 namespace farcall::cuda {
 
-/// A block of a GPU as one of its threads sees it. A group is a warp, which looks at a whole slot
-/// with one access.
+/// A block of a GPU as a team, as seen by one of its threads. A subgroup is a warp, which reads a
+/// whole slot with one access.
 class block_team {
  public:
   __device__ std::uint32_t rank() const { return threadIdx.x; }
@@ -24,9 +24,10 @@ class block_team {
     return __shfl_sync(all, value, 0);
   }
 
-  /// 16 bytes by each thread: one access of the bus, as long as the message has no more than the
-  /// expected words. The acquire drops the cache's lines, so that a handler sees what the host and
-  /// the copy engines have written since the message before.
+  /// Polls a slot with all threads of a subgroup, each of which reads 16 bytes. If the message has
+  /// no more words than expected, the poll takes one access of the bus. The loads acquire, which
+  /// invalidates the GPU's cache, so that a handler sees what the host and the copy engines have
+  /// written before the message.
   __device__ bool take(const slot& from, std::uint32_t phase, std::uint32_t expected,
                        std::uint32_t* payload) {
     const std::uint32_t at = 2 * subgroup_rank();
@@ -47,7 +48,8 @@ class block_team {
     return true;
   }
 
-  /// The payload can be overwritten afterwards.
+  /// Writes a message into a slot with all threads of a subgroup. The caller may overwrite
+  /// `payload` afterwards.
   __device__ void put(slot& to, const std::uint32_t* payload, std::uint32_t words,
                       std::uint32_t phase) {
     __syncwarp();
@@ -59,7 +61,7 @@ class block_team {
     __syncwarp();
   }
 
-  // ---- words that the team's threads share; the words lie in shared memory
+  // ---- access to words in shared memory, which the team's threads share
 
   template <class Word>
   __device__ Word load(const Word& word) const {
@@ -78,19 +80,22 @@ class block_team {
     release_in_block(&word, value);
   }
 
-  /// By the first thread of a subgroup.
+  /// Called by the first thread of a subgroup at each stage of a request. Does nothing; teams that
+  /// measure the stages replace it.
   __device__ void note(worker_stage /*reached*/) {}
 
   __device__ std::uint64_t now() const { return clock_ns(); }
-  /// Between two looks across the bus, after `idle` nanoseconds without a message. By one thread of
-  /// each subgroup, whose looks come at a fraction of this.
+  /// Pauses between two polls across the bus, if no message has come for `idle` nanoseconds and
+  /// this is longer than spin_ns. One thread of each subgroup calls it. The pauses of several
+  /// subgroups overlap, so that the lanes are polled more often than once per pause.
   __device__ void rest(std::uint64_t idle) {
     if (idle > spin_ns) __nanosleep(idle > 20 * spin_ns ? 4000 : 1000);
   }
-  /// Between two looks at what the team shares.
+  /// Pauses between two polls of a word that the team shares.
   __device__ void pause() {}
-  /// Makes the looks of the subgroups come one after the other, so that one of them is never far
-  /// from the moment at which a message arrives: a load across the bus takes about a microsecond.
+  /// Delays each subgroup by a different time, so that their polls begin one after the other. A
+  /// load across the bus takes about a microsecond. With staggered polls, some subgroup begins a
+  /// poll soon after a message has arrived.
   __device__ void stagger() { __nanosleep(subgroup() * 125); }
 
  private:

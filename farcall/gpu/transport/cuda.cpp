@@ -18,20 +18,21 @@
 namespace farcall::cuda {
 namespace {
 
-/// How long what needs an idle device waits for it.
+/// Timeout of operations that wait until the device is idle.
 constexpr std::chrono::seconds quiesce_timeout{10};
 
-/// How often an allocation that waits for launches looks whether they have ended.
+/// Interval at which an allocation that waits for launches checks whether they have ended.
 constexpr std::chrono::microseconds launch_check_interval{200};
 
 constexpr std::uint64_t device_alignment = 256;
 
-/// Ids of endpoints: the lane, whether it leads up, and how often it was opened.
+/// An endpoint's id consists of three parts: the lane's number, a bit that is set for lanes to the
+/// host, and the number of times that the lane was opened.
 constexpr std::uint64_t lane_mask = 0xFFFF;
 constexpr std::uint64_t up_bit = 0x10000;
 constexpr unsigned generation_shift = 17;
 
-/// A lane's launches that had begun at some moment.
+/// Launches of a lane that had begun when the object was made: the lane's first `count` launches.
 struct begun_launches {
   const host_endpoint* lane;
   std::uint64_t count;
@@ -42,9 +43,9 @@ void throw_if_failed(const workers& all, node_id node) {
   if (all.has_failed()) throw node_failed(node_text(node) + ": " + all.failure(), node);
 }
 
-/// Returns when no worker runs, and none starts before the caller has them resume. False when that
-/// was not so until `deadline`. Throws node_failed: what runs on a device that has failed may never
-/// end, and CUDA would wait for it.
+/// Waits until no worker runs, and prevents starts of workers until the caller resumes them.
+/// Returns false if workers still run at `deadline`. Throws node_failed if the device has failed,
+/// because its kernels may never end, and CUDA would wait for them.
 bool make_idle(workers& all, node_id node, time_point deadline) {
   const bool is_idle = all.quiesce(deadline);
   if (is_idle && all.has_failed()) all.resume();
@@ -54,7 +55,7 @@ bool make_idle(workers& all, node_id node, time_point deadline) {
 
 class books final : public memory_domain {
  public:
-  /// `under_way` tells which launches have not ended.
+  /// `under_way` is a function that returns the launches that have not ended.
   books(device_api& device, workers& all, node_id node, std::uint64_t bytes,
         std::function<std::vector<begun_launches>()> under_way)
       : device_(&device), workers_(&all), node_(node), under_way_(std::move(under_way)),
@@ -64,14 +65,15 @@ class books final : public memory_domain {
   std::uint64_t allocate(std::uint64_t bytes, std::uint64_t alignment,
                          time_point deadline) override {
     std::unique_lock lock(mutex_, std::defer_lock);
-    // Who has it may wait for the device for as long as quiesce_timeout.
+    // Respect the deadline also while waiting for the mutex, because the thread that holds the
+    // mutex may be waiting for an idle device, up to quiesce_timeout.
     if (deadline == no_deadline) {
       lock.lock();
     } else if (!lock.try_lock_until(deadline)) {
       throw_late();
     }
     const std::uint64_t offset =
-        find_room(lock, bytes, std::max(alignment, device_alignment), deadline);
+        find_space(lock, bytes, std::max(alignment, device_alignment), deadline);
     try {
       provide(offset, bytes, deadline);
     } catch (...) {
@@ -91,7 +93,8 @@ class books final : public memory_domain {
       if (users.empty()) return heap_.release(offset).has_value();
       in_use_.push_back({offset, std::move(users)});
     } catch (const std::bad_alloc&) {
-      // It stays allocated: nothing is left to remember by whom it is used.
+      // Leave the block allocated, because there is no memory to record which launches still use
+      // it.
     }
     return true;
   }
@@ -101,7 +104,8 @@ class books final : public memory_domain {
         bytes > range_.bytes - (address - range_.address)) {
       return false;
     }
-    // A worker that touches what is not there would be the end of the device.
+    // Check that the pages are mapped, because a worker that accesses unmapped memory would make
+    // the device unusable.
     const std::uint64_t offset = address - range_.address;
     for (std::uint64_t i = offset / piece; i * piece < offset + bytes; ++i) {
       if (!provided_[i].load(std::memory_order_acquire)) return false;
@@ -110,7 +114,8 @@ class books final : public memory_domain {
   }
 
  private:
-  /// Memory comes in large pieces, since each makes the device idle for a moment.
+  /// Bytes of the pieces in which memory is mapped on the device. Pieces are large, because the
+  /// device must be idle for a moment whenever a piece is mapped.
   static constexpr std::uint64_t piece = std::uint64_t{64} << 20;
 
   struct released_block {
@@ -130,11 +135,12 @@ class books final : public memory_domain {
     });
   }
 
-  /// Waits for launches when only blocks that they use are in the way; without the lock, which
-  /// whoever takes in the launches' ends may need.
-  [[nodiscard]] std::uint64_t find_room(std::unique_lock<std::timed_mutex>& lock,
-                                        std::uint64_t bytes, std::uint64_t alignment,
-                                        time_point deadline) {
+  /// Finds space for a block. If there is none because earlier launches still use released blocks,
+  /// waits for the launches to end, at most quiesce_timeout. Unlocks while it waits, because the
+  /// thread that processes the ends of launches may need the lock.
+  [[nodiscard]] std::uint64_t find_space(std::unique_lock<std::timed_mutex>& lock,
+                                         std::uint64_t bytes, std::uint64_t alignment,
+                                         time_point deadline) {
     const time_point end = clock::now() + quiesce_timeout;
     for (;;) {
       free_unused();
@@ -181,7 +187,8 @@ class books final : public memory_domain {
         throw;
       }
       workers_->resume();
-      // Release; partner: the acquire load in holds().
+      // Release, paired with the acquire load in holds(), so that a thread that sees the flag can
+      // use the memory.
       provided_[i].store(true, std::memory_order_release);
     }
   }
@@ -193,7 +200,8 @@ class books final : public memory_domain {
   device_api::range range_;
   std::timed_mutex mutex_;
   heap heap_;
-  std::vector<released_block> in_use_; ///< by launches that began before they were released
+  /// Blocks that the program has released, but that earlier launches still use.
+  std::vector<released_block> in_use_;
   std::unique_ptr<std::atomic<bool>[]> provided_; ///< by piece
 };
 
@@ -228,7 +236,8 @@ class transport_to_device final : public cuda_transport, public rma_engine {
       setups.push_back(s);
     }
     workers_.emplace(*device_, std::move(setups));
-    // A counter of blocks for each lane, a word apart.
+    // One counter of finished blocks for each lane to the device. A counter has 4 bytes, and the
+    // counters are 8 bytes apart.
     const std::vector<std::uint64_t> zeroes(own_.program.launch_of ? downs : 0);
     auto* const counters = reinterpret_cast<std::uint32_t*>(
         const_cast<std::uint64_t*>(zeroes.empty() ? nullptr : device_->upload(zeroes)));
@@ -314,18 +323,18 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     for (std::uint32_t i = 0; i < up_.size() && !is_forgotten_; ++i) {
       end& e = *up_[i];
       if (e.is_open || !e.lane.has_been_opened()) continue;
-      const lane_notice news = e.lane.opening();
+      const lane_notice notices = e.lane.opening();
       e.is_open = true;
       e.is_announced = false;
       ++e.generation;
-      e.lane.accept(own_.doorbells[news.worker % own_.doorbells.size()]);
+      e.lane.accept(own_.doorbells[notices.worker % own_.doorbells.size()]);
       endpoint c;
       e.lane.fill(c);
       c.takes_long = false;
       c.takes_stops = false;
       c.peer = own_.node;
-      c.worker = news.worker;
-      c.own_worker = news.own_worker != 0;
+      c.worker = notices.worker;
+      c.own_worker = notices.own_worker != 0;
       c.id = i | up_bit | e.generation << generation_shift;
       return c;
     }
@@ -410,7 +419,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
   }
   void pin_resident(bool stay) override {
     workers_->set_idle(stay ? std::chrono::nanoseconds::max() : own_.idle);
-    // Those that run stay as long as they were started for.
+    // Stop the running workers, because they keep the idle timeout with which they were started.
     if (!stay && workers_->quiesce(clock::now() + quiesce_timeout)) workers_->resume();
   }
   std::uint64_t starts() const noexcept override { return workers_->starts(); }
@@ -428,7 +437,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
       say(workers_->text_of(w));
     const auto say_lanes = [&](const char* which, const ends& lanes) {
       for (std::uint32_t i = 0; i < lanes.size(); ++i) {
-        // Those that nobody has used would only be many.
+        // Skip lanes that no caller has used.
         if (!lanes[i]->lane.has_been_used()) continue;
         say(which + std::to_string(i) + " of worker " + std::to_string(i % own_.workers) + ": " +
             lanes[i]->lane.text());
@@ -439,7 +448,8 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     if (const std::string streams = device_->activity(); !streams.empty()) say(streams);
   }
   bool stop(time_point deadline) noexcept override {
-    // Posts in a lane that was closed are calls as others, and nobody has waited for them.
+    // Wait until the closed lanes are empty, because they may still hold calls by post(), for which
+    // no caller has waited.
     while (is_closing_lanes() && !workers_->has_failed() && clock::now() < deadline) {
       receive();
       std::this_thread::yield();
@@ -451,7 +461,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
   std::vector<lane_memory*> lanes_up() override { return blocks_of(up_); }
 
  private:
-  /// The devices of this process. Their memory may be of use to each other.
+  /// The devices of this process, which may be able to use each other's memory directly.
   struct neighbourhood {
     std::mutex mutex;
     std::vector<transport_to_device*> members;
@@ -461,7 +471,9 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     return *all;
   }
 
-  /// A device has come. Without success it cannot use what was allocated here before.
+  /// Opens this device's memory to the other devices of this process. Called after another device
+  /// was added. If the opening fails, the added device cannot directly use memory that was
+  /// allocated on this device before.
   void open_memory_to_peers() noexcept {
     try {
       if (workers_->has_failed() || device_->is_open_to_peers()) return;
@@ -488,7 +500,7 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     host_endpoint lane;
     bool is_open = false;
     bool is_looked_at = false; ///< by its worker
-    bool is_announced = false; ///< arrivals() has changed for it
+    bool is_announced = false; ///< true if arrivals() has counted this lane
     std::uint64_t generation = 0;
   };
   using ends = std::vector<std::unique_ptr<end>>;
@@ -500,7 +512,8 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     return blocks;
   }
 
-  /// Null for an endpoint that was given back.
+  /// Returns this transport's end of the lane that the endpoint names. Returns null if the endpoint
+  /// was closed.
   [[nodiscard]] end* find(const endpoint& c) const noexcept {
     const ends& all = (c.id & up_bit) != 0 ? up_ : down_;
     const std::uint64_t index = c.id & lane_mask;
@@ -516,7 +529,8 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     return false;
   }
 
-  /// Their users are done with them, and the device is not. receive() sees to the rest.
+  /// True if the host has closed a lane, and the lane's worker still polls it. receive() removes
+  /// such a lane from its worker when the device has finished with the lane.
   [[nodiscard]] bool is_closing_lanes() const noexcept {
     const std::lock_guard guard(mutex_);
     return std::any_of(down_.begin(), down_.end(),
@@ -532,15 +546,15 @@ class transport_to_device final : public cuda_transport, public rma_engine {
     return all;
   }
 
-  /// Kernels are under way, or events of the program's, at whose end the device writes into memory
-  /// that is ours.
+  /// True while kernels run, or lanes wait for events of the program. The device will still write
+  /// into the host's memory when they end.
   [[nodiscard]] bool is_in_use() const noexcept {
     return std::any_of(down_.begin(), down_.end(), [](const auto& e) {
       return e->lane.has_launches() || e->lane.awaits_event();
     });
   }
 
-  /// Else each lane that was ever open would cost its worker looks.
+  /// Removes closed lanes from their workers, so that the workers don't poll them any more.
   void leave_closed_lanes() noexcept {
     const std::lock_guard guard(mutex_);
     for (std::uint32_t i = 0; i < down_.size(); ++i) {
@@ -562,11 +576,13 @@ class transport_to_device final : public cuda_transport, public rma_engine {
         const std::lock_guard guard(mutex_);
         if (e->is_open || std::exchange(e->is_announced, true)) continue;
       }
-      // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+      // Increment the counter of new lanes before the doorbells are checked. Both are sequentially
+      // consistent, so that one of two things holds: a receiver that is about to sleep sees the new
+      // count, or this thread sees that the receiver has armed its doorbell.
       arrivals_.fetch_add(1, std::memory_order_seq_cst);
-      const lane_notice news = e->lane.opening();
-      notify_of_lane(own_.doorbells[news.worker % own_.doorbells.size()], own_.doorbells.back(),
-                     news.own_worker != 0);
+      const lane_notice notices = e->lane.opening();
+      notify_of_lane(own_.doorbells[notices.worker % own_.doorbells.size()], own_.doorbells.back(),
+                     notices.own_worker != 0);
     }
   }
 
@@ -591,7 +607,8 @@ class transport_to_device final : public cuda_transport, public rma_engine {
   ends down_;
   ends up_;
   std::optional<books> books_;
-  bool is_forgotten_ = false; ///< the device has failed
+  /// True after forget(), so that no further lanes from the device are accepted.
+  bool is_forgotten_ = false;
   std::atomic<std::uint32_t> arrivals_{0};
   std::mutex copy_mutex_;
   std::string copy_failure_;

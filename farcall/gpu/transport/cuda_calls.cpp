@@ -8,7 +8,8 @@ decltype(&cuCtxPopCurrent) pop() {
   return found;
 }
 
-/// The driver's, since the runtime's makes a context on the device that the thread has selected.
+/// Use the driver's function, because the runtime's function would make a context on the thread's
+/// selected device.
 decltype(&cuThreadExchangeStreamCaptureMode) exchange_mode() {
   static const auto found = driver_function<decltype(&cuThreadExchangeStreamCaptureMode)>(
       "cuThreadExchangeStreamCaptureMode");
@@ -23,7 +24,7 @@ std::string text_of(cudaError_t status) {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  // The runtime would report it again to whoever asks next.
+  // Clear the error, because the runtime would report it again to the next caller.
   (void)cudaGetLastError();
   throw error(std::string(what) + ": " + text_of(status));
 }
@@ -62,7 +63,7 @@ CUcontext context_of(int device) {
 
 device_scope::device_scope(CUcontext context) {
   static const auto push = driver_function<decltype(&cuCtxPushCurrent)>("cuCtxPushCurrent");
-  // Now, since it must not fail at the end.
+  // Look up the driver's functions now, since the destructor must not fail.
   (void)pop();
   (void)exchange_mode();
   check_driver(push(context), "selecting the device");

@@ -7,23 +7,26 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/// How farcall calls CUDA: errors become exceptions, functions of the driver are found by name, and
-/// what the calling thread has selected stays as it was.
+/// Wrappers of CUDA calls. They turn errors into exceptions, find functions of the driver by name,
+/// and leave the device selected that the calling thread has selected.
 namespace farcall::cuda {
 
 [[nodiscard]] std::string text_of(cudaError_t status);
 
-/// Throws error that begins with `what`.
+/// Throws error with `what` and CUDA's text, if `status` is an error.
 void check(cudaError_t status, const char* what);
 void check_driver(CUresult status, const char* what);
 
-/// An error of the program's use of CUDA, which says nothing about the device.
+/// True for an error that the program's stream capture causes. Such an error does not mean that the
+/// device has failed.
 [[nodiscard]] bool is_of_capture(cudaError_t status);
 
-/// A function of the driver that the runtime has no name for, or null.
+/// Returns the address of a driver function, for functions that CUDA's runtime does not have.
+/// Returns null if the driver does not have the function either.
 [[nodiscard]] void* find_driver_function(const char* name);
 
-/// The same; throws error when the driver has none. `Function` is that of CUDA 12.
+/// Like find_driver_function(), but throws error if the driver does not have the function.
+/// `Function` is the function's type in CUDA 12.
 template <class Function>
 [[nodiscard]] Function driver_function(const char* name) {
   void* const found = find_driver_function(name);
@@ -31,20 +34,21 @@ template <class Function>
   return reinterpret_cast<Function>(found);
 }
 
-/// Whether a device has what the driver asks for by a number. What the driver does not know, no
-/// device has. Throws error.
+/// True if a device has the attribute `what`. False if the driver does not know the attribute.
+/// Throws error.
 [[nodiscard]] bool has_attribute(int device, CUdevice_attribute what);
 
-/// The context of a device that the runtime uses, too. Kept until the process ends or the device is
-/// reset, as the runtime keeps it. Throws error.
+/// Returns the context of a device that CUDA's runtime also uses. As with the runtime, the context
+/// stays until the process ends or the device is reset. Throws error.
 [[nodiscard]] CUcontext context_of(int device);
 
-/// Selects a device for the calling thread, which finds the one again that it had. Not by
-/// cudaSetDevice(), which would make a context on that one if the thread has not used it yet.
+/// Selects a device for the calling thread until the end of the scope. The end of the scope selects
+/// the previous device again. Does not use cudaSetDevice(), which would make a context on the
+/// previous device if the thread has not used that device yet.
 ///
-/// While a thread of the program captures a stream, CUDA refuses others what the capture would not
-/// see, and ends the capture. What farcall does is no part of any, so nothing of it is refused.
-/// Throws error.
+/// Also allows the library's CUDA calls in this scope while another thread of the program captures
+/// a stream. Otherwise, CUDA would refuse calls that a capture cannot record, and would end the
+/// capture, although these calls belong to no capture. Throws error.
 class device_scope {
  public:
   explicit device_scope(CUcontext context);
@@ -53,7 +57,7 @@ class device_scope {
   ~device_scope();
 
  private:
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED; ///< within, the thread's own
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED; ///< the thread's, in between
   bool is_uncaptured_ = false;
 };
 

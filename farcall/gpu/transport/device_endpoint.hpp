@@ -1,23 +1,25 @@
 #pragma once
 
+#include <farcall/async/host_device.hpp>
 #include <farcall/gpu/transport/slot.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace farcall::cuda {
 
-/// Words of the next message that a look is to bring, after one of `words`: as few as come in one
-/// line of a GPU's cache, 128 bytes, or more.
+/// Returns how many words the next poll of the lane reads, if the last message had `words` words.
+/// The result is the number of words in one 128-byte line of a GPU's cache, in two such lines, or
+/// in the whole slot.
 [[nodiscard]] FARCALL_HOST_DEVICE constexpr std::uint32_t
 expected_after(std::uint32_t words) noexcept {
   constexpr std::uint32_t line = 128 / sizeof(std::uint64_t);
   return words <= line ? line : words <= 2 * line ? 2 * line : slot_words;
 }
 
-/// The device's end of a lane. Lives in memory of the worker's team; all members are for one thread
-/// of it at a time. What must outlast the worker is kept in the block by park().
+/// The device's end of a lane, in the memory of the worker's team. One thread at a time may call
+/// its functions. When the worker leaves, park() saves the positions in the lane's memory for the
+/// next worker.
 struct device_endpoint {
   lane_memory* block;
   std::uint32_t ring_bytes;
@@ -25,14 +27,16 @@ struct device_endpoint {
   std::uint64_t down_next;
   std::uint64_t down_told;
   std::uint64_t up_next;
-  std::uint64_t up_consumed; ///< as far as we know
+  std::uint64_t up_consumed; ///< position up to which the host has read, as far as this end knows
   std::uint64_t bounce_used_at[bounce_buffers];
   std::uint32_t next_bounce;
-  std::uint32_t calls_made; ///< in a lane to the host, which is opened by the first one
+  /// Number of calls that were made in a lane to the host. The first call opens the lane.
+  std::uint32_t calls_made;
 
-  /// Takes up where the worker before has left.
+  /// Restores the state that the previous worker has saved.
   FARCALL_HOST_DEVICE void resume(lane_memory& b, std::uint32_t bytes) noexcept {
-    // All that is far is asked for before any of it is used.
+    // Issue all loads from the host's memory before using any of their results, so that the loads
+    // overlap.
     const std::uint64_t next = b.down_next;
     const std::uint64_t told = b.down_consumed;
     const std::uint64_t up = b.up_next;
@@ -62,7 +66,7 @@ struct device_endpoint {
       block->bounce_used_at[i] = bounce_used_at[i];
   }
 
-  /// Where the message at `position` comes.
+  /// Returns the slot of the message at `position`.
   [[nodiscard]] FARCALL_HOST_DEVICE const slot& down_at(std::uint64_t position) const noexcept {
     return block->down[slot_at(position)];
   }
@@ -70,34 +74,39 @@ struct device_endpoint {
     return down_at(down_next);
   }
 
-  /// Where the record of a message lies, header first.
+  /// Returns the address of a message's record, which begins with its header.
   [[nodiscard]] FARCALL_HOST_DEVICE const std::byte*
   record_of(const std::uint32_t* message) const noexcept {
     if (record_bytes(message[0]) <= slot_bytes) return reinterpret_cast<const std::byte*>(message);
     return block->requests() + message[2];
   }
 
-  /// The next message was read, its slot can be written again.
+  /// Advances past the next message, which must have been read. The host may write its slot again
+  /// after the next tell_consumed() or release_consumed().
   FARCALL_HOST_DEVICE void take() noexcept { ++down_next; }
-  /// Messages were taken that the host was not told of: so many that it should be.
+  /// True if the device must tell the host its read position now, because the device has taken many
+  /// messages since it last did so.
   [[nodiscard]] FARCALL_HOST_DEVICE bool owes_credit() const noexcept {
     return down_next - down_told >= ring_slots / 4;
   }
-  /// Tells the host how far we are. No fence: what was in the slots has been read by loads that
-  /// later stores do not pass.
+  /// Tells the host up to which position this end has read, so that the host can reuse the slots.
+  /// Needs no fence, because the store does not become visible before the loads that have read the
+  /// slots.
   FARCALL_HOST_DEVICE void tell_consumed() noexcept {
     if (down_next == down_told) return;
     down_told = down_next;
     store_relaxed(&block->down_consumed, down_next);
   }
-  /// The same, behind all that was read and written before: a long record lay outside the slots,
-  /// and a lane that is closed is opened again once the host sees this.
+  /// Like tell_consumed(), but makes all earlier reads and writes happen before the host sees the
+  /// position. This is needed after a rendezvous record, which is read outside the slots. It is
+  /// also needed for a closed lane, which the host may open again as soon as it sees the position.
   FARCALL_HOST_DEVICE void release_consumed() noexcept {
     down_told = down_next;
     store_release(&block->down_consumed, down_next);
   }
 
-  /// Whether a record of any length can be sent now. Reads across the bus only when it seems not.
+  /// True if a record of any length can be sent now. Reads the host's position across the bus only
+  /// if the known position leaves no space.
   [[nodiscard]] FARCALL_HOST_DEVICE bool has_space() noexcept {
     const std::uint64_t bounce_free_at = bounce_used_at[next_bounce % bounce_buffers];
     if (up_next - up_consumed < ring_slots && bounce_free_at <= up_consumed) return true;
@@ -105,7 +114,8 @@ struct device_endpoint {
     return up_next - up_consumed < ring_slots && bounce_free_at <= up_consumed;
   }
 
-  /// Offset of the bounce buffer for the next rendezvous record, which send() then names.
+  /// Returns the offset of the bounce buffer for the next rendezvous record. The sender of the
+  /// record writes the offset into its slot.
   [[nodiscard]] FARCALL_HOST_DEVICE std::uint32_t next_bounce_offset() const noexcept {
     return next_bounce % bounce_buffers * (ring_bytes / bounce_buffers);
   }
@@ -116,12 +126,13 @@ struct device_endpoint {
 
   [[nodiscard]] FARCALL_HOST_DEVICE slot& next_up() noexcept { return block->up[slot_at(up_next)]; }
 
-  /// One thread sends a message of `words`, for which there is room.
+  /// Sends a message of `words` words, by one thread. There must be space for it.
   FARCALL_HOST_DEVICE void send(const std::uint32_t* payload, std::uint32_t words) noexcept {
     store_slot(next_up(), payload, words, phase_of(up_next));
     ++up_next;
   }
-  /// One thread looks for the next message, whose words are then in `message`.
+  /// Polls for the next message, by one thread. If there is one, copies its words to `message` and
+  /// returns true.
   [[nodiscard]] FARCALL_HOST_DEVICE bool look(std::uint32_t* message) const noexcept {
     return load_slot(next_down(), phase_of(down_next), message);
   }

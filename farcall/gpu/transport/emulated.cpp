@@ -1,6 +1,6 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/line_aligned_memory.hpp>
-#include <farcall/base/signals.hpp>
 #include <farcall/gpu/transport/emulated.hpp>
 #include <farcall/memory/copy.hpp>
 
@@ -27,7 +27,7 @@ using std::chrono::microseconds;
 
 constexpr const char* unknown_exception = "something was thrown that is no std::exception";
 
-/// Zeroed memory that costs nothing before it is touched.
+/// Zeroed memory whose pages are allocated at their first use.
 class anonymous_memory {
  public:
   explicit anonymous_memory(std::uint64_t bytes) : bytes_(bytes) {
@@ -53,7 +53,7 @@ class anonymous_memory {
   std::uint64_t bytes_;
 };
 
-/// Where threads of an emulated device run.
+/// Returns the processors that the threads of an emulated device may use.
 cpu_set_t processors_of(const emulated_options& o) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -63,7 +63,8 @@ cpu_set_t processors_of(const emulated_options& o) {
   cpu_set_t one;
   CPU_ZERO(&one);
   if (*o.cpu < CPU_SETSIZE) CPU_SET(*o.cpu, &one);
-  // Tried, since what this thread is bound to says nothing about others.
+  // Try to use the processor, because the affinity of this thread does not show which other
+  // processors are allowed.
   if (::sched_setaffinity(0, sizeof one, &one) != 0) {
     throw error("this process may not use processor " + std::to_string(*o.cpu) +
                 ", which cpu= names");
@@ -79,7 +80,8 @@ bool take_one(std::atomic<int>& count) noexcept {
   return left > 0;
 }
 
-/// Runs launches one after the other, on a thread of its own from the first one on.
+/// A stream that runs launches one after the other. It has a thread, which starts at the first
+/// launch.
 class emulated_stream {
  public:
   emulated_stream() = default;
@@ -91,11 +93,11 @@ class emulated_stream {
       is_ending_ = true;
       changed_.notify_one();
     }
-    if (thread_.joinable()) thread_.join();
+    if (thread_.is_joinable()) thread_.join();
   }
 
-  /// Runs it `delay` late. `failed` is told, once, what an emulated trap says; nothing runs after
-  /// it.
+  /// Adds a launch, which starts after a pause of `delay`. An emulated trap ends the stream, and
+  /// calls `failed` once with the trap's text.
   void add(launcher run, const launch_plan& plan, microseconds delay,
            std::function<void(const char*)> failed) {
     const std::lock_guard guard(mutex_);
@@ -103,10 +105,11 @@ class emulated_stream {
     waiting_.push_back({run, plan, delay, {plan.arguments, plan.arguments + plan.bytes}});
     left_.fetch_add(1);
     changed_.notify_one();
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+    if (!thread_.is_joinable()) thread_ = library_thread("farcall-device", [this] { work(); });
   }
 
-  /// Those that have not begun will, and then may never end.
+  /// True while there are launches that have not ended. Launches that have not begun count, because
+  /// they will still begin, and may never end.
   [[nodiscard]] bool has_launches() const noexcept { return left_ != 0; }
 
  private:
@@ -118,7 +121,6 @@ class emulated_stream {
   };
 
   void work() {
-    leave_signals_to_other_threads();
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
@@ -155,12 +157,12 @@ class emulated_stream {
   std::deque<waiting> waiting_;
   std::function<void(const char*)> failed_;
   bool is_ending_ = false;
-  std::atomic<std::size_t> left_{0}; ///< launches that have not ended
-  std::thread thread_;
+  std::atomic<std::size_t> left_{0}; ///< number of launches that have not ended
+  library_thread thread_;
 };
 
-/// What the threads of the workers use. They own it together with the device, which may be given up
-/// while they run.
+/// State that the threads of all workers use. The threads and the device own it together, because
+/// threads may still run after the device was given up.
 class emulation {
  public:
   explicit emulation(const emulated_options& o)
@@ -177,12 +179,12 @@ class emulation {
     line_aligned_memory state;
     barrier meeting;
     worker_setup setup{};
-    std::vector<std::thread> threads;
+    std::vector<library_thread> threads;
   };
 
   void run(worker& w, std::uint32_t rank) {
-    leave_signals_to_other_threads();
-    // Or it would be bound to what the thread is bound to that has started it.
+    // Set the affinity explicitly, because the thread has inherited the affinity of the thread that
+    // started it.
     (void)::pthread_setaffinity_np(::pthread_self(), sizeof processors, &processors);
     if (const auto delay = faults->start_delay_us.load(); delay != 0)
       std::this_thread::sleep_for(microseconds(delay));
@@ -195,7 +197,7 @@ class emulation {
       fail(fault.what);
       w.meeting.break_up();
     } catch (const std::exception& e) {
-      // On a GPU nothing can be thrown: it would have been a trap.
+      // Treat the exception like a trap, because GPUs have no exceptions, and would trap here.
       fail(e.what());
       w.meeting.break_up();
     } catch (...) {
@@ -217,12 +219,13 @@ class emulation {
   std::vector<std::unique_ptr<std::vector<std::uint64_t>>> uploads;
   std::vector<std::unique_ptr<worker>> workers;
   std::array<emulated_stream, launch_streams> streams;
-  std::atomic<std::uint32_t> running{0}; ///< threads
+  std::atomic<std::uint32_t> running{0}; ///< number of threads
   std::mutex failure_mutex;
   std::optional<std::string> failure;
 };
 
-/// The threads of its streams are parts of it, and a launch of one of them may never end.
+/// Keeps the emulation until the process ends. Needed if a launch has not ended, because the
+/// threads of its streams use the emulation, and a launch may never end.
 void keep_for_ever(const std::shared_ptr<emulation>& it) {
   static std::mutex mutex;
   static auto* const all = new std::vector<std::shared_ptr<emulation>>;
@@ -274,14 +277,16 @@ class emulated_device final : public device_api {
     for (std::uint32_t rank = 0; rank < it_->options.threads; ++rank) {
       it_->running.fetch_add(1);
       try {
-        w.threads[rank] = std::thread([it = it_, &w, rank] { it->run(w, rank); });
+        w.threads[rank] =
+            library_thread("farcall-device", [it = it_, &w, rank] { it->run(w, rank); });
       } catch (const std::exception& e) {
         it_->running.fetch_sub(1);
         const std::string why = "thread " + std::to_string(rank) +
                                 " of a worker could not be started: " + e.what() +
                                 " (limits of memory or threads?)";
         it_->fail(why.c_str());
-        // The others would wait for this one.
+        // Break up the team, because the threads that have started would wait for the thread that
+        // could not be started.
         w.meeting.break_up();
         join(index);
         throw error(why);
@@ -299,19 +304,20 @@ class emulated_device final : public device_api {
   }
 
   void join(std::uint32_t index) override {
-    for (std::thread& t : it_->workers[index]->threads)
-      if (t.joinable()) t.join();
+    for (library_thread& t : it_->workers[index]->threads)
+      t.join();
   }
 
   void abandon() noexcept override {
-    // After a fault the others of the team are about to end.
+    // Wait a little for the workers' threads, because after a fault in one thread the other threads
+    // of its team are about to end.
     const time_point deadline = clock::now() + std::chrono::milliseconds(100);
     while (it_->running.load() != 0 && clock::now() < deadline)
       std::this_thread::yield();
     if (it_->running.load() != 0) {
       for (const auto& w : it_->workers) {
-        for (std::thread& t : w->threads)
-          if (t.joinable()) t.detach();
+        for (library_thread& t : w->threads)
+          t.release();
       }
     }
     const auto& streams = it_->streams;
@@ -326,9 +332,9 @@ class emulated_device final : public device_api {
       store_release(plan.gate, plan.gate_value);
       return;
     }
-    constexpr std::uint32_t most_threads = 1024; // of a block
+    constexpr std::uint32_t max_threads = 1024; // of a block
     if (plan.kind == launch_kind::kernel &&
-        (plan.shape.blocks == 0 || plan.shape.threads == 0 || plan.shape.threads > most_threads))
+        (plan.shape.blocks == 0 || plan.shape.threads == 0 || plan.shape.threads > max_threads))
       throw error("a grid has 1 block or more, each of 1 to 1024 threads, not " +
                   std::to_string(plan.shape.blocks) + " of " + std::to_string(plan.shape.threads));
     const microseconds delay{stream % 2 == 0 ? it_->faults->launch_delay_us.load() : 0};
@@ -337,7 +343,8 @@ class emulated_device final : public device_api {
   }
   void* stream(std::uint32_t /*index*/) override { return nullptr; }
 
-  /// Nothing is quicker than a copy here; a few go the way that a GPU's would.
+  /// Copies of at least this size use copy(), and shorter ones use messages, so that both ways are
+  /// used as on a GPU. On an emulated device, messages are never faster.
   std::uint64_t copies_from() const noexcept override { return 65; }
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) override {
     if (const auto delay = it_->faults->copy_delay_us.load(); delay != 0)

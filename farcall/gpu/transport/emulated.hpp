@@ -12,21 +12,24 @@
 
 namespace farcall::cuda {
 
-/// What a worker's threads run, and the memory that they share meanwhile.
+/// Code of a worker: `run` is called by each thread of the worker's team. The threads share a state
+/// of `state_bytes` bytes.
 struct thread_executor {
   std::size_t state_bytes = 0;
   void (*run)(thread_team& team, const worker_setup& setup, void* state) = nullptr;
 };
 
-/// What an emulated device does wrong, for tests. May be changed while it works.
+/// Faults that tests make an emulated device have. Tests may change them while the device works.
 struct emulated_faults {
   std::atomic<std::int64_t> start_delay_us{0}; ///< before a worker runs
   std::atomic<std::int64_t> copy_delay_us{0};
-  /// Before each launch on every other stream, so that streams overtake each other.
+  /// Delay before each launch in the streams with an even number, so that later launches of other
+  /// streams overtake it.
   std::atomic<std::int64_t> launch_delay_us{0};
-  /// The words of a worker's message become visible one by one, the last ones first.
+  /// True to make the words of a worker's message visible one by one, from the last word to the
+  /// first.
   std::atomic<bool> is_scattering{false};
-  std::atomic<int> starts_that_fail{0}; ///< from now on, so many
+  std::atomic<int> starts_that_fail{0}; ///< how many of the next starts fail
   std::atomic<int> copies_that_fail{0};
 };
 
@@ -35,14 +38,15 @@ struct emulated_options {
   std::uint32_t workers = 1;
   std::uint32_t threads = 1; ///< of each worker's team
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
-  /// Processor of all workers; else those that this process may use when the device is made,
-  /// whatever the thread is bound to that later starts a worker.
+  /// Processor that all workers use. If not set, workers use the processors that this process may
+  /// use when the device is made. In both cases the affinity of the thread that later starts a
+  /// worker has no effect.
   std::optional<unsigned> cpu;
   std::shared_ptr<emulated_faults> faults; ///< may be null
 };
 
-/// A device whose workers are threads of this process, and whose memory is this machine's. Throws
-/// error when the processor named is none that this process may use.
+/// Makes a device whose workers are threads of this process, and whose memory is this machine's.
+/// Throws error if this process may not use the named processor.
 [[nodiscard]] std::unique_ptr<device_api> make_emulated_device(const emulated_options& o);
 
 } // namespace farcall::cuda

@@ -12,19 +12,20 @@ namespace {
 constexpr const char* gpu_scheme = "cuda";
 constexpr const char* emulated_scheme = "cuda-emulated";
 
-constexpr std::uint64_t most_devices = 64;
+constexpr std::uint64_t max_devices = 64;
 constexpr std::uint32_t default_gpu_workers = 8;
-/// A GPU has 32 hardware queues, which the streams of workers share with launches and copies, and
-/// with the program's own. Behind a worker that stays nothing of its queue would run.
-constexpr std::uint32_t most_gpu_workers = 16;
-constexpr std::uint64_t most_gpu_threads = 256;
-constexpr std::uint64_t most_emulated_threads = 32;
-constexpr std::uint64_t most_idle_ms = 3'600'000;
+/// Maximum number of workers of a GPU. A GPU has 32 hardware queues, which the workers' streams
+/// share with launches, copies and the program's streams. Work that is queued after a resident
+/// worker would never run.
+constexpr std::uint32_t max_gpu_workers = 16;
+constexpr std::uint64_t max_gpu_threads = 256;
+constexpr std::uint64_t max_emulated_threads = 32;
+constexpr std::uint64_t max_idle_ms = 3'600'000;
 
 std::uint64_t read_number(std::string_view place, const std::string& what, target_url& url) {
   const auto colon = place.find(':');
   url.address = colon == std::string_view::npos ? "0" : std::string(place.substr(colon + 1));
-  (void)parse_number(url.address, "the number of the device in " + what, 0, most_devices);
+  (void)parse_number(url.address, "the number of the device in " + what, 0, max_devices);
   return 1;
 }
 
@@ -33,7 +34,7 @@ url_option threads_option(std::uint64_t most, std::uint64_t multiple_of) {
 }
 
 url_option idle_option() {
-  return {"idle_ms", "milliseconds after which an idle worker leaves", 1, most_idle_ms, 1, "", ""};
+  return {"idle_ms", "milliseconds after which an idle worker leaves", 1, max_idle_ms, 1, "", ""};
 }
 
 std::string text_of(const device_description& gpu) {
@@ -89,9 +90,9 @@ transport_entry device_entry(const char* scheme, device_maker make) {
 transport_entry gpu_entry(device_maker make) {
   transport_entry row = device_entry(gpu_scheme, std::move(make));
   row.example = "cuda:0?workers=4";
-  row.options = {threads_option(most_gpu_threads, 32), idle_option()};
+  row.options = {threads_option(max_gpu_threads, 32), idle_option()};
   row.workers = default_gpu_workers;
-  row.workers_at_most = most_gpu_workers;
+  row.workers_at_most = max_gpu_workers;
   row.available = &gpus_here;
   return row;
 }
@@ -99,7 +100,7 @@ transport_entry gpu_entry(device_maker make) {
 transport_entry emulated_entry(device_maker make) {
   transport_entry row = device_entry(emulated_scheme, std::move(make));
   row.example = "cuda-emulated:0";
-  row.options = {threads_option(most_emulated_threads, 1), idle_option(), cpu_option()};
+  row.options = {threads_option(max_emulated_threads, 1), idle_option(), cpu_option()};
   row.available = [] {
     return std::vector<availability>{
         {emulated_scheme, true,
@@ -118,7 +119,7 @@ bool is_device(const target_url& url) noexcept {
 
 std::uint32_t device_number(const target_url& url) {
   return static_cast<std::uint32_t>(
-      parse_number(url.address, "the number of a device", 0, most_devices));
+      parse_number(url.address, "the number of a device", 0, max_devices));
 }
 
 } // namespace farcall::cuda

@@ -11,26 +11,27 @@
 
 namespace farcall::cuda {
 
-/// A device, and what it runs of the program.
+/// A device, and the part of the program that the device runs.
 struct device_with_code {
   std::unique_ptr<device_api> device;
   device_program program;
 };
 
-/// Makes the device of a URL. Throws error that says why there is none.
+/// Type of a function that makes the device of a URL. It throws error with the reason if there is
+/// no such device.
 using device_maker = std::function<device_with_code(const target_url&)>;
 
-/// The rows of GPUs, and of devices that are made of threads.
+/// Return the transport entries of GPUs, and of devices emulated by threads.
 [[nodiscard]] transport_entry gpu_entry(device_maker make);
 [[nodiscard]] transport_entry emulated_entry(device_maker make);
 
-/// Whether a target, or a node, is a device made of threads, and not a GPU.
+/// True if the target of a URL, or a node, is an emulated device.
 [[nodiscard]] bool is_emulated(const target_url& url) noexcept;
 [[nodiscard]] bool is_emulated(const card& device) noexcept;
-/// Whether a target is a device of either kind.
+/// True if a target is a GPU or an emulated device.
 [[nodiscard]] bool is_device(const target_url& url) noexcept;
 
-/// The number of the device that a URL means.
+/// Returns the number of the device in a URL.
 [[nodiscard]] std::uint32_t device_number(const target_url& url);
 
 } // namespace farcall::cuda

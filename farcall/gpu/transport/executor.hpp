@@ -1,47 +1,48 @@
 #pragma once
 
+#include <farcall/async/host_device.hpp>
 #include <farcall/gpu/transport/slot.hpp>
 #include <farcall/gpu/transport/worker_control.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <cstdint>
 
 namespace farcall::cuda {
 
-/// Lanes that one worker serves at most.
+/// Maximum number of lanes that one worker serves.
 inline constexpr std::uint32_t lanes_per_worker = 8;
 
-/// After this time a worker leaves that is never idle, and is started again: else what waits for an
-/// idle device would wait for ever. Not sooner than an idle one.
+/// Returns the lifetime of a worker with this idle timeout. A worker leaves at the end of its
+/// lifetime even if it was never idle, and is started again. Without a lifetime, operations that
+/// need an idle device could wait for ever.
 [[nodiscard]] constexpr std::uint64_t lifetime_ns_for(std::uint64_t idle_ns) noexcept {
   constexpr std::uint64_t shortest = 200'000'000;
   return idle_ns > shortest ? idle_ns : shortest;
 }
 
-/// How far a worker is with a request. Teams are told, for those who measure.
+/// Stages of a request in a worker. The worker reports them to the team's note(), for measurements.
 enum class worker_stage : std::uint32_t {
-  found,    ///< by the subgroup that is going to serve it, mostly
-  claimed,  ///< it is served now
-  begun,    ///< its handler runs next
-  ended,    ///< its handler has run
-  answered, ///< the reply is on its way
+  found,   ///< the message was found, usually by the subgroup that will serve it
+  claimed, ///< a subgroup has the claim, and serves the request
+  begun,   ///< its handler runs next
+  ended,   ///< its handler has run
+  replied, ///< the reply was sent
 };
 inline constexpr std::uint32_t worker_stages = 5;
 
-/// What a worker on a device is told when it starts. Addresses are the device's.
+/// Parameters that a worker on a device gets at its start. Addresses are valid on the device.
 struct worker_setup {
   worker_control* control;
-  std::byte* first_lane;     ///< block of this worker's lane 0
-  std::uint64_t lane_stride; ///< from there to its next one
-  lane_memory* host_calls;   ///< the lane that the worker itself opens to the host
+  std::byte* first_lane;     ///< memory of this worker's lane 0
+  std::uint64_t lane_stride; ///< distance in bytes from one lane's memory to the next
+  lane_memory* host_calls;   ///< memory of the lane for calls to the host, which the worker opens
   const std::uint64_t* handlers;
   std::uint32_t handler_count;
   std::uint32_t lanes; ///< at most lanes_per_worker
   std::uint32_t ring_bytes;
   std::uint32_t node;
-  std::uint64_t idle_ns;     ///< without a message for that long, the worker leaves
+  std::uint64_t idle_ns;     ///< time without messages after which the worker leaves
   std::uint64_t lifetime_ns; ///< see lifetime_ns_for()
-  std::uint64_t call_ns;     ///< a reply of the host that takes longer is not waited for
+  std::uint64_t call_ns;     ///< timeout of calls to the host
 
   [[nodiscard]] FARCALL_HOST_DEVICE lane_memory* lane(std::uint32_t i) const noexcept {
     return reinterpret_cast<lane_memory*>(first_lane + i * lane_stride);

@@ -16,8 +16,7 @@ struct library_close {
 };
 using library = std::unique_ptr<void, library_close>;
 
-/// The functions of the driver's library that are asked, with its numbers for success and for the
-/// two attributes.
+/// Result numbers and attribute numbers of the driver's library.
 constexpr int success = 0;
 constexpr int no_device = 100;
 constexpr int processors_attribute = 16;
@@ -75,8 +74,8 @@ device_description describe(const driver& d, int ordinal, const std::string& ver
 
 gpus_found find_gpus() {
   gpus_found found;
-  // Once initialised, the driver has threads and handlers of the end of the process, which must not
-  // lose their code.
+  // Never unload the library, because the initialised driver has threads and exit handlers that
+  // need the library's code.
   const library cuda(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
   if (!cuda) {
     found.why_none = "no NVIDIA driver (libcuda.so.1) on this machine";

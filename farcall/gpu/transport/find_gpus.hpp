@@ -7,14 +7,15 @@
 
 namespace farcall::cuda {
 
-/// The GPUs of this machine, as their driver tells without being used.
+/// Descriptions of this machine's GPUs, as the driver reports them. Reading them does not use the
+/// GPUs.
 struct gpus_found {
   std::vector<device_description> gpus;
-  std::string why_none; ///< in words, when there are none
+  std::string why_none; ///< the reason, if no GPU was found
 };
 
-/// Asks the driver's library, if there is one. Blocks for as long as the driver takes to wake up,
-/// a second at most. Needs nothing of CUDA in the program.
+/// Asks the driver's library for GPUs, if the library exists. May block for a second while the
+/// driver wakes up. The program needs no part of CUDA for this.
 [[nodiscard]] gpus_found find_gpus();
 
 } // namespace farcall::cuda

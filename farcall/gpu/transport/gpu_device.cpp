@@ -1,6 +1,6 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
-#include <farcall/base/signals.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/gpu/transport/cuda_calls.hpp>
 #include <farcall/gpu/transport/gpu_device.hpp>
 #include <farcall/gpu/transport/gpu_memory.hpp>
@@ -15,7 +15,6 @@
 #include <cstring>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,14 +24,16 @@
 namespace farcall::cuda {
 namespace {
 
-/// A copy engine takes several microseconds to start, about three times a message of this size.
-/// From published times; not measured.
+/// Smallest copy, in bytes, that a copy engine makes. The engine takes several microseconds to
+/// start, which is about three times as long as a message of this size takes. The figures are
+/// published ones and were not measured here.
 constexpr std::uint64_t by_copy_engine_from = 2049;
 
-/// Copies of pageable memory go through pinned pieces, two of them, so that the copy engine and the
-/// processor work at the same time.
+/// Bytes of each of the two pinned pieces through which pageable memory is copied. With two pieces,
+/// the copy engine and the processor work at the same time.
 constexpr std::uint64_t staging_piece = std::uint64_t{4} << 20;
-/// Shorter ones are left to the driver.
+/// Smallest copy of pageable memory, in bytes, that is made through the pinned pieces. The driver
+/// itself makes shorter copies.
 constexpr std::uint64_t staged_from = std::uint64_t{256} << 10;
 
 std::string link_of(int device) {
@@ -45,7 +46,7 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-/// For profilers.
+/// Returns the name under which profilers show a launch.
 const char* name_of(launch_kind kind) noexcept {
   switch (kind) {
   case launch_kind::stream_write:
@@ -79,22 +80,22 @@ class gpu_device final : public device_api {
     try {
       const device_scope scope(context_);
       if (failure()) {
-        // Nothing of the context can be used, or freed, any more. A new one may be. By a thread
-        // that has nothing else selected, since the context leaves it.
-        std::thread([this] {
-          leave_signals_to_other_threads();
+        // After a failure the device's context can neither be used nor freed, but resetting the
+        // device lets the program make a new one. Reset it in a separate thread, because the reset
+        // takes away the context that the calling thread has selected.
+        library_thread("farcall-device", [this] {
           try {
             const device_scope scope(context_);
             (void)cudaDeviceReset();
           } catch (const std::exception&) {
-            // As below.
+            // See below.
           }
         }).join();
       } else if (!is_abandoned_) {
         give_back();
       }
     } catch (const std::exception&) {
-      // The device is gone, and everything with it.
+      // Ignore the error: the device has failed, and all its state is lost with it.
     }
   }
 
@@ -177,7 +178,8 @@ class gpu_device final : public device_api {
 
   std::optional<std::string> failure() override try {
     const device_scope scope(context_);
-    // Errors of kernels stick to the context, so one stream tells about all.
+    // Query the first stream; any stream would do, because an error of a kernel stays in the
+    // context, and every stream reports it.
     const cudaError_t status = cudaStreamQuery(workers_.front());
     if (status == cudaSuccess || status == cudaErrorNotReady) return std::nullopt;
     if (!is_of_capture(status)) return text_of(status);
@@ -233,7 +235,8 @@ class gpu_device final : public device_api {
     try {
       copy(way, to, from, bytes, is_to_device);
     } catch (...) {
-      // What has begun must not outlast the memory, nor meet the next copy.
+      // Wait for the pieces that have begun, because they must neither access the caller's memory
+      // after it was freed nor overlap the next copy.
       (void)cudaStreamSynchronize(way.stream);
       throw;
     }
@@ -244,7 +247,8 @@ class gpu_device final : public device_api {
     std::byte* memory = nullptr;
     cudaEvent_t done = nullptr;
   };
-  /// To the device, and from it.
+  /// Lock, stream and pinned pieces for the copies in one direction: either to the device, or from
+  /// it.
   struct copy_way {
     std::mutex mutex;
     cudaStream_t stream = nullptr;
@@ -252,14 +256,14 @@ class gpu_device final : public device_api {
   };
 
   void make() {
-    // Makes the context, before anything else.
+    // Make the device's context before any other call.
     check(cudaFree(nullptr), "using the device");
     load_kernels();
     stream_writes_.begin(device_);
     int least = 0;
     int greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
-    // First, so that no other stream comes to share a hardware queue with them.
+    // Make the workers' streams first, so that no other stream shares a hardware queue with them.
     for (std::uint32_t i = 0; i < options_.workers; ++i) {
       workers_.emplace_back();
       check(cudaStreamCreateWithPriority(&workers_.back(), cudaStreamNonBlocking, greatest),
@@ -286,15 +290,17 @@ class gpu_device final : public device_api {
     if (status == cudaSuccess) return store_release(plan.gate, plan.gate_value);
     if (status != cudaErrorNotReady) check(status, "waiting for an event");
     check(cudaStreamWaitEvent(launches, event, 0), "waiting for an event");
-    // Not there: what has been launched before would be waited for, too.
+    // Let a separate stream wait for the event and write the word. In the launches' stream, the
+    // word would be written only after earlier launches have ended.
     const std::lock_guard guard(gate_mutex_);
     cudaStream_t gate = free_gate();
     check(cudaStreamWaitEvent(gate, event, 0), "waiting for an event");
     stream_writes_.add(gate, plan.gate, plan.gate_value);
   }
 
-  /// A stream that waits for nothing, so that no event is waited for twice. With all of them in use
-  /// an event seems to complete only when another one has, too.
+  /// Returns a stream that waits for no event. If all streams are waiting, returns one of them. The
+  /// caller's event then seems to complete only when the event that this stream already waits for
+  /// has completed.
   [[nodiscard]] cudaStream_t free_gate() noexcept {
     for (cudaStream_t s : gates_) {
       if (cudaStreamQuery(s) == cudaSuccess) return s;
@@ -332,8 +338,8 @@ class gpu_device final : public device_api {
     }
   }
 
-  /// Before a worker runs: CUDA loads code when it is first used, and that may wait until none
-  /// does.
+  /// Loads the code of all kernels before a worker runs. CUDA would otherwise load a kernel's code
+  /// at the kernel's first launch, and might wait until the device is idle.
   void load_kernels() const {
     load_worker();
     cudaFuncAttributes attributes{};
@@ -361,7 +367,8 @@ class gpu_device final : public device_api {
                   "; say threads=" + std::to_string(attributes.maxThreadsPerBlock / 32 * 32) +
                   ", or compile with -maxrregcount");
     }
-    // Functions' own __shared__ variables may take most of what a kernel has without asking.
+    // Raise the limit of dynamic shared memory for the worker's kernel. The default limit leaves
+    // too little memory if the program's functions have __shared__ variables of their own.
     const cudaError_t asked =
         cudaFuncSetAttribute(options_.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(options_.kernel_memory));
@@ -380,7 +387,8 @@ class gpu_device final : public device_api {
     return cudaGetErrorName(status);
   }
 
-  /// What CUDA knows of the other side of a copy.
+  /// Returns CUDA's attributes of an address: the source of a copy to this device, or the
+  /// destination of a copy from it.
   [[nodiscard]] static cudaPointerAttributes attributes_of(std::uint64_t address) {
     cudaPointerAttributes attributes{};
     if (cudaPointerGetAttributes(&attributes, reinterpret_cast<const void*>(address)) !=
@@ -392,7 +400,8 @@ class gpu_device final : public device_api {
   }
 
   static void finish(const copy_way& way) {
-    // Spinning, since a copy that is worth a sleep is rare, and waking costs more than most copies.
+    // Spin instead of sleeping: copies that are long enough for a sleep are rare, and waking up
+    // takes longer than most copies.
     cudaError_t status = cudaStreamQuery(way.stream);
     while (status == cudaErrorNotReady) {
       spin_pause();
@@ -410,8 +419,8 @@ class gpu_device final : public device_api {
     if (bytes >= staged_from && is_pageable)
       return copy_out(way, reinterpret_cast<std::byte*>(to), from, bytes);
     if (other.type == cudaMemoryTypeDevice && other.device != device_) {
-      // Direct where they are peers; else the memory of either is mapped for itself alone, and CUDA
-      // goes through the host's.
+      // The copy is direct if the devices are peers; otherwise CUDA copies through the host's
+      // memory.
       check(cudaMemcpyPeerAsync(reinterpret_cast<void*>(to), is_to_device ? device_ : other.device,
                                 reinterpret_cast<const void*>(from),
                                 is_to_device ? other.device : device_, bytes, way.stream),
@@ -458,10 +467,11 @@ class gpu_device final : public device_api {
     }
   }
 
-  /// What there is of it: something may have failed while it was made.
+  /// Releases all resources that exist. Also called if the constructor has failed halfway, so that
+  /// some resources do not exist.
   void give_back() noexcept {
     const auto end = [](cudaStream_t s) {
-      if (s == nullptr) return; // to CUDA a stream, too
+      if (s == nullptr) return; // skip null, which CUDA takes for its default stream
       (void)cudaStreamSynchronize(s);
       (void)cudaStreamDestroy(s);
     };
@@ -490,7 +500,8 @@ class gpu_device final : public device_api {
   std::vector<cudaStream_t> workers_;
   std::array<cudaStream_t, launch_streams> streams_{};
   std::mutex gate_mutex_;
-  std::array<cudaStream_t, 2> gates_{}; ///< for events; few, since hardware queues are
+  /// Streams that wait for the program's events. There are only two, since hardware queues are few.
+  std::array<cudaStream_t, 2> gates_{};
   std::size_t next_gate_ = 0;
   std::array<copy_way, 2> ways_;
   std::vector<void*> shared_;
@@ -512,8 +523,9 @@ void with_device(std::uint32_t device, const std::function<void()>& what) {
 std::uint64_t read_device_symbol(const void* symbol) {
   std::uint64_t value = 0;
   check(cudaMemcpyFromSymbol(&value, symbol, sizeof value), "asking for a function's address");
-  // Where a program is optimised as a whole, functions have numbers, 8 apart, that only the kernel
-  // they were made for knows. An instruction takes 16 bytes, and none lies at the very start.
+  // Refuse numbers that cannot be the address of code. In a program that is optimised as a whole,
+  // CUDA gives functions small numbers instead of addresses, 8 apart, which only their own kernel
+  // can use. But an instruction takes 16 bytes, and no function is at the very start of memory.
   if (value % 16 != 0 || value < 128) {
     throw error(
         "functions of this program have no addresses on devices: all of its code for GPUs " +

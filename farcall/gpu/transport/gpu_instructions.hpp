@@ -1,20 +1,22 @@
 #pragma once
 
-#include <farcall/offload/host_device.hpp>
+#include <farcall/async/host_device.hpp>
 
 #include <cstdint>
 
-/// What code on a GPU does by instructions that C++ has no words for, in PTX. Nothing else of
-/// farcall has any: GPUs of another maker need a second version of this file alone.
+/// GPU instructions that C++ cannot express, in PTX. This file holds all of farcall's PTX, so that
+/// GPUs of another vendor need only a second version of this file.
 ///
-/// "System" is everything that shares memory with the GPU, the host included.
+/// In the names of these functions, "system" means that they work on memory that the GPU shares
+/// with other devices, such as the host.
 namespace farcall::cuda {
 
-// ---- the same as for processors, see system_scope.hpp
+// ---- functions that processors have, too, in system_scope.hpp
 
 #ifdef FARCALL_ON_GPU
 
-/// A load across the bus takes as long as several that are under way together.
+/// Number of loads that a thread issues together. Several loads across the bus take as long as one
+/// load if they are in flight together.
 inline constexpr std::uint32_t loads_at_a_time = 4;
 
 __device__ inline std::uint32_t load_acquire(const std::uint32_t* word) {
@@ -41,7 +43,8 @@ __device__ inline void store_release(std::uint32_t* word, std::uint32_t value) {
 __device__ inline void store_release(std::uint64_t* word, std::uint64_t value) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
-/// Two words by one access. Each is whole; that both are of one time is not promised.
+/// Loads two words by one access. Each of the words is loaded as a whole. But one word may have
+/// been loaded earlier than the other.
 __device__ inline void load_acquire_pair(const std::uint64_t* words, std::uint64_t& first,
                                          std::uint64_t& second) {
   asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
@@ -49,7 +52,7 @@ __device__ inline void load_acquire_pair(const std::uint64_t* words, std::uint64
                : "l"(words)
                : "memory");
 }
-/// The same, which says nothing about other words. Several can be under way at a time.
+/// Loads two words by one relaxed access, so that several loads can be in flight at a time.
 __device__ inline void load_relaxed_pair(const std::uint64_t* words, std::uint64_t& first,
                                          std::uint64_t& second) {
   asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
@@ -62,15 +65,16 @@ __device__ inline void store_relaxed_pair(std::uint64_t* words, std::uint64_t fi
   asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(words), "l"(first), "l"(second)
                : "memory");
 }
-/// What this thread has written, or seen written, is visible to whoever sees what it writes next.
+/// Orders all earlier writes of this thread, and all writes that it has seen, before its next
+/// write. A thread that sees this next write also sees the earlier ones.
 __device__ inline void release_fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-/// Everything before is visible everywhere before anything after.
+/// Orders all accesses before the fence before all accesses after it, for every processor and GPU.
 __device__ inline void full_fence() { asm volatile("fence.sc.sys;" ::: "memory"); }
 
-/// The word is 1 afterwards. True when it was before.
+/// Sets the word to 1. Returns true if it was 1 before.
 __device__ inline bool test_and_set(std::uint32_t& word) { return atomicExch(&word, 1U) != 0; }
 
-/// Number of the lowest bit that is set; there is one.
+/// Returns the number of the lowest bit that is set. At least one bit must be set.
 __device__ inline std::uint32_t lowest_bit(std::uint32_t bits) {
   return static_cast<std::uint32_t>(__ffs(static_cast<int>(bits))) - 1;
 }
@@ -81,13 +85,13 @@ __device__ inline std::uint32_t count_of_bits(std::uint32_t bits) {
 
 #ifdef __CUDACC__
 
-// ---- shared memory of a block
+// ---- access to the shared memory of a block
 
 __device__ inline std::uint32_t shared_address(const void* of) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(of));
 }
-/// `desired` takes the place of `expected`, if that is there. What the thread that wrote that has
-/// done before is seen by this one then.
+/// Replaces `expected` by `desired` if the word holds `expected`. Acquire, so that everything is
+/// visible that the writer of `expected` did before.
 __device__ inline bool acquire_in_block(std::uint32_t* word, std::uint32_t expected,
                                         std::uint32_t desired) {
   std::uint32_t found;
@@ -104,19 +108,19 @@ __device__ inline void release_in_block(std::uint32_t* word, std::uint32_t value
 
 // ---- the thread
 
-/// Nanoseconds of a clock that all threads of the device share.
+/// Returns the time of a clock that all threads of the device share, in nanoseconds.
 __device__ inline std::uint64_t clock_ns() {
   std::uint64_t ns;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
   return ns;
 }
-/// Bytes of shared memory that the kernel was launched with.
+/// Returns the bytes of dynamic shared memory that the kernel was launched with.
 __device__ inline std::uint32_t dynamic_shared_bytes() {
   std::uint32_t bytes;
   asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
   return bytes;
 }
-/// Ends the kernel, and with it the use of the device.
+/// Ends the kernel with an error. The device cannot be used afterwards.
 __device__ inline void trap() { asm volatile("trap;"); }
 
 #endif

@@ -72,7 +72,8 @@ void gpu_memory::provide(std::uint64_t address, std::uint64_t bytes) {
   CUmemGenericAllocationHandle handle{};
   CUresult made = driver_.create(&handle, whole, &allocation_, 0);
   if (made != CUDA_SUCCESS && made != CUDA_ERROR_OUT_OF_MEMORY) {
-    // What only some programs need, a device may say that it has, and refuse all the same.
+    // Try again without the optional features, one after the other, because a device may report a
+    // feature and refuse it nevertheless.
     allocation_.allocFlags.gpuDirectRDMACapable = 0;
     made = driver_.create(&handle, whole, &allocation_, 0);
     if (made != CUDA_SUCCESS) {
@@ -90,7 +91,7 @@ void gpu_memory::provide(std::uint64_t address, std::uint64_t bytes) {
                         ", other programs' use included");
   }
   const CUresult mapped = driver_.map(address, whole, 0, handle, 0);
-  // The mapping keeps it.
+  // Release the handle, because the mapping itself keeps the memory allocated.
   (void)driver_.release(handle);
   check_driver(mapped, "mapping memory of the device");
   const std::lock_guard guard(mutex_);
@@ -100,7 +101,7 @@ void gpu_memory::provide(std::uint64_t address, std::uint64_t bytes) {
     open(address, added, device_);
     open_to_peers_locked();
   } catch (...) {
-    // Or the next attempt would find the addresses taken.
+    // Unmap the memory, so that no memory is mapped at the addresses when provide() is tried again.
     (void)driver_.unmap(address, whole);
     pieces_.erase(address);
     throw;
@@ -121,7 +122,7 @@ void gpu_memory::open(std::uint64_t address, piece& what, int device) {
   what.users.push_back(device);
 }
 
-/// Other devices that this process uses, and that can use this one's memory.
+/// Returns the other devices that this process uses, and that can access this device's memory.
 std::vector<int> gpu_memory::peers() const {
   std::vector<int> found;
   all_memory& all = all_memory::instance();

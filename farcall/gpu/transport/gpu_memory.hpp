@@ -12,8 +12,9 @@
 
 namespace farcall::cuda {
 
-/// A GPU's memory for allocations: a range of addresses, of which more and more have memory behind
-/// them. Members are called with the GPU selected, and what device_api calls "waits" waits.
+/// Memory of a GPU for allocations. It is a range of addresses, and memory is mapped in a growing
+/// part of the range. The GPU must be selected in all calls. Functions that device_api marks
+/// "waits" may wait.
 class gpu_memory {
  public:
   explicit gpu_memory(int device) : device_(device) {}
@@ -27,7 +28,7 @@ class gpu_memory {
   [[nodiscard]] bool is_open_to_peers();
   void open_to_peers();
   [[nodiscard]] std::vector<memory_handle> export_part(std::uint64_t address, std::uint64_t bytes);
-  /// Memory and addresses; nothing uses them any more.
+  /// Releases the memory and its range of addresses. The caller must not use either any more.
   void give_back() noexcept;
 
   [[nodiscard]] bool holds(std::uint64_t address) const noexcept {
@@ -50,7 +51,7 @@ class gpu_memory {
 
   struct piece {
     std::uint64_t bytes = 0;
-    std::vector<int> users; ///< devices that can use it
+    std::vector<int> users; ///< devices that can access this memory
     [[nodiscard]] bool is_open_to(int device) const;
   };
 
@@ -64,7 +65,7 @@ class gpu_memory {
   std::size_t granule_ = 0;
   device_api::range range_;
   std::mutex mutex_;
-  std::map<std::uint64_t, piece> pieces_; ///< by address; mutex_
+  std::map<std::uint64_t, piece> pieces_; ///< by address; guarded by mutex_
 };
 
 } // namespace farcall::cuda

@@ -10,7 +10,8 @@
 namespace farcall::cuda {
 namespace {
 
-/// Every so many looks in vain a waiting thread sees whether the device is well.
+/// Number of failed polls after which a thread that waits for a message checks whether the device
+/// has failed.
 constexpr unsigned looks_per_check = 1024;
 
 } // namespace
@@ -31,13 +32,16 @@ void host_endpoint::committed(void* lane) noexcept {
 }
 
 void host_endpoint::take_credit() noexcept {
-  // Acquire; partner: the device's release store in tell_consumed().
+  // Acquire, paired with the device's store in tell_consumed() or release_consumed(), so that the
+  // device's reads of the slots happen before the host writes into them again.
   const std::uint64_t consumed = load_acquire(&block_->down_consumed);
-  // A device that has read what was never sent is faulty; it gets nothing more.
+  // Ignore a position beyond the messages that were sent, because only a faulty device reports such
+  // a position. The host keeps the earlier position, and so sends no more messages when the ring is
+  // full.
   if (next_down_.load(std::memory_order_relaxed) - consumed > ring_slots) return;
   down_consumed_ = consumed;
-  while (!long_records_.empty() && long_records_.front().slot <= consumed)
-    long_records_.pop_front();
+  while (!staged_records_.empty() && staged_records_.front().slot <= consumed)
+    staged_records_.pop_front();
 }
 
 bool host_endpoint::has_space() noexcept {
@@ -56,19 +60,20 @@ void host_endpoint::put(const std::uint32_t* payload) noexcept {
 void host_endpoint::send_locked() noexcept {
   if (!is_sending(out_.state())) return;
   const std::uint64_t before = next_down_.load(std::memory_order_relaxed);
-  if (!long_records_.empty()) take_credit();
+  if (!staged_records_.empty()) take_credit();
   bool has_gone = true;
   while (const record_view record = out_.next()) {
     has_gone = send(record);
     if (!has_gone) break;
     out_.take(record);
   }
-  out_.give_credit(long_records_.empty() ? out_.taken() : long_records_.front().start);
+  out_.give_credit(staged_records_.empty() ? out_.taken() : staged_records_.front().start);
   if (has_gone == is_blocked(out_.state()))
     out_.on(has_gone ? send_event::unblock : send_event::block);
   if (out_.state() == send_state::closing) say_goodbye();
   if (next_down_.load(std::memory_order_relaxed) == before) return;
-  // A worker that was started now would find nothing, and leave, and be started again.
+  // Don't start the worker for this lane while all messages in it wait for an event. The worker
+  // would find no message, leave, and have to be started again.
   if (awaits_event() && !has_unread()) {
     all_->expect_soon();
   } else {
@@ -93,12 +98,13 @@ bool host_endpoint::send(const record_view& record) noexcept {
   long_slot where{};
   std::memcpy(&where.record, record.data, sizeof where.record);
   where.offset = static_cast<std::uint32_t>(record.data - out_.base());
-  long_records_.push_back({next_down_.load(std::memory_order_relaxed) + 1, out_.taken()});
+  staged_records_.push_back({next_down_.load(std::memory_order_relaxed) + 1, out_.taken()});
   put(reinterpret_cast<const std::uint32_t*>(&where));
   return true;
 }
 
-/// Everything has been sent of a lane that closes. Only an opener says so to the device.
+/// Finishes a lane that is being closed, after all of its records were sent. If this end has opened
+/// the lane, also sends the notice that the lane is closed.
 void host_endpoint::say_goodbye() noexcept {
   const bool has_gone = role() == lane_role::acceptor || send_notices(lane_closed, {});
   out_.on(has_gone ? send_event::finish : send_event::block);
@@ -106,10 +112,10 @@ void host_endpoint::say_goodbye() noexcept {
 
 bool host_endpoint::launch(launcher run, launch_plan& plan, std::uint32_t slot) noexcept {
   const std::uint64_t number = launches_begun_.load(std::memory_order_relaxed);
-  if (number - launches_ended_.load(std::memory_order_acquire) == most_launches) return false;
+  if (number - launches_ended_.load(std::memory_order_acquire) == max_launches) return false;
   const bool is_gate = plan.kind == launch_kind::event_wait;
   if (is_gate && !has_space()) return false;
-  const std::size_t place = number % most_launches;
+  const std::size_t place = number % max_launches;
   plan.node = launching_.node;
   plan.done = &block_->launches_done[place];
   plan.done_value = number + 1;
@@ -121,44 +127,48 @@ bool host_endpoint::launch(launcher run, launch_plan& plan, std::uint32_t slot) 
     if (is_gate) store_release(plan.done, plan.done_value);
   } catch (const std::exception& e) {
     static std::mutex mutex;
-    // Few, and for ever: a reply may be read late.
+    // Keep each text for ever, because a reply that contains it may be read late. There are only a
+    // few different texts.
     static auto* const texts = new std::set<std::string>;
     const std::lock_guard guard(mutex);
     launched_[place].failure = texts->insert(e.what()).first->c_str();
     store_release(plan.done, plan.done_value);
     if (is_gate) store_release(plan.gate, plan.gate_value);
   }
-  // Release; partner: the acquire load in end_launches().
+  // Release, paired with the acquire load in end_launches(), so that a thread that sees the new
+  // number of begun launches can read this launch's entry.
   launches_begun_.store(number + 1, std::memory_order_release);
   all_->expect_soon();
   return true;
 }
 
-/// Those in the lane's stream end one after the other; what waits for a stream of the program's
-/// ends when that does.
+/// Sends replies to all launches that have ended. Kernels in the lane's stream end in order. A
+/// launch of when() ends when the program's stream reaches it, which may be earlier or later than
+/// kernels before it.
 void host_endpoint::end_launches() noexcept {
   const std::uint64_t begun = launches_begun_.load(std::memory_order_acquire);
   std::uint64_t ended = launches_ended_.load(std::memory_order_relaxed);
   bool is_stream_busy = false;
   for (std::uint64_t number = ended; number != begun; ++number) {
-    launched& l = launched_[number % most_launches];
+    launched& l = launched_[number % max_launches];
     if (l.has_ended || (l.is_in_order && is_stream_busy)) continue;
-    if (load_acquire(&block_->launches_done[number % most_launches]) != number + 1) {
+    if (load_acquire(&block_->launches_done[number % max_launches]) != number + 1) {
       is_stream_busy |= l.is_in_order;
       continue;
     }
     if (!reply_to(l)) break;
     l.has_ended = true;
   }
-  while (ended != begun && launched_[ended % most_launches].has_ended)
+  while (ended != begun && launched_[ended % max_launches].has_ended)
     ++ended;
   launches_ended_.store(ended, std::memory_order_release);
 }
 
-/// False when there is no room for the reply.
+/// Replies to a launch. Returns false if there is no space for the reply.
 bool host_endpoint::reply_to(const launched& l) noexcept {
   if (l.slot == UINT32_MAX || in_.state() == receive_state::dropping) return true;
-  // As a device's worker replies, in host memory.
+  // Build the reply in the host's memory, in the same form in which a worker on the device would
+  // write it.
   alignas(16) std::uint32_t reply[slot_words] = {};
   reply[1] = l.slot;
   std::uint32_t bytes = sizeof(record_header);
@@ -179,14 +189,16 @@ bool host_endpoint::reply_to(const launched& l) noexcept {
 
 bool host_endpoint::send_notices(record_kind kind, const lane_shape& shape) noexcept {
   if (!has_space()) return false;
-  const lane_notice news{
-      {commit_word(sizeof news, kind), shape.doorbell}, shape.worker, shape.own_worker ? 1U : 0U};
-  put(reinterpret_cast<const std::uint32_t*>(&news));
+  const lane_notice notices{{commit_word(sizeof notices, kind), shape.doorbell},
+                            shape.worker,
+                            shape.own_worker ? 1U : 0U};
+  put(reinterpret_cast<const std::uint32_t*>(&notices));
   return true;
 }
 
-/// A notice whose first word somebody else writes, later. Words validate themselves, and a device
-/// takes messages in order, so all that is sent behind it waits there without anybody's help.
+/// Makes the device wait for an event before it takes later messages of the lane. For this, puts a
+/// notice into the lane, but lets CUDA write the notice's first word when the event has completed.
+/// The device takes messages in order, and takes no message whose words are not all there.
 void host_endpoint::put_gate(launch_plan& plan) noexcept {
   const std::uint64_t next = next_down_.load(std::memory_order_relaxed);
   slot& s = block_->down[slot_at(next)];
@@ -197,14 +209,16 @@ void host_endpoint::put_gate(launch_plan& plan) noexcept {
   awaits_event_.store(true, std::memory_order_release);
 }
 
-/// The first word is there of a message that was sent; the slot may even hold a later one.
+/// True if the first word of the message at `position` was written, or if the slot already holds a
+/// later message.
 bool host_endpoint::is_written(std::uint64_t position) const noexcept {
   const std::uint32_t phase = phase_in(load_acquire(&block_->down[slot_at(position)].words[0]));
   return static_cast<std::int32_t>(phase - phase_of(position)) >= 0;
 }
 
 void host_endpoint::look_at_gates_locked() noexcept {
-  // A worker that has left does not see that an event has completed.
+  // Wake the worker if the event has completed, because a worker that has left does not notice
+  // this.
   if (has_unread()) all_->wake(worker_);
   const std::uint64_t next = next_down_.load(std::memory_order_relaxed);
   for (std::uint64_t i = load_acquire(&block_->down_consumed); i < next; ++i) {
@@ -250,12 +264,13 @@ std::string host_endpoint::text() {
 bool host_endpoint::take(const std::uint32_t* message) noexcept {
   const record_kind kind = commit_kind(message[0]);
   if (kind == lane_opened) {
-    // Not while the lane before is still in use.
+    // Leave the notice in its slot while the lane's previous use has not ended.
     if (!in_.on(receive_event::offer)) return false;
     std::memcpy(&opening_, message, sizeof opening_);
     return true;
   }
-  // The rest is for whoever accepts the lane.
+  // Leave the messages after the notice in their slots until accept(), because they are for the
+  // server that accepts the lane.
   const receive_state state = in_.state();
   if (state == receive_state::offered) return false;
   if (kind == lane_closed) {
@@ -274,7 +289,7 @@ bool host_endpoint::put_into_ring(const std::uint32_t* message) noexcept {
   if (bytes <= slot_bytes) {
     std::memcpy(to + sizeof word, message + 1, bytes - sizeof word);
   } else {
-    // Behind the header the bytes lie in the bounce buffer.
+    // Copy the rest of the record from the bounce buffer, because the slot has only the header.
     std::memcpy(to + sizeof word, message + 1, sizeof word);
     std::memcpy(to + sizeof(record_header),
                 block_->bounce_buffer(message[2], size_) + sizeof(record_header),
@@ -284,7 +299,8 @@ bool host_endpoint::put_into_ring(const std::uint32_t* message) noexcept {
   return true;
 }
 
-/// A record that cannot be one ends the lane, as it would in its user's hands.
+/// True if the record's lengths are plausible. The caller ends the lane at any other record,
+/// because the lane's user would read wrong data.
 bool host_endpoint::is_sane(const std::uint32_t* message) const noexcept {
   const std::uint32_t bytes = commit_bytes(message[0]);
   return bytes >= sizeof(record_header) && bytes <= record_limit(size_) &&
@@ -313,7 +329,7 @@ void host_endpoint::receive_locked() noexcept {
     const bool was_long = commit_bytes(message[0]) > slot_bytes;
     if (was_long || next_up_ - up_told_ >= ring_slots / 4) {
       up_told_ = next_up_;
-      // Release: our reads happen before the device writes there again.
+      // Release, so that the reads of the slots happen before the device writes into them again.
       store_release(&block_->up_consumed, next_up_);
     }
   }
@@ -322,14 +338,15 @@ void host_endpoint::receive_locked() noexcept {
 // ---- life ---------------------------------------------------------------------------------------
 
 void host_endpoint::begin(lane_role role, doorbell& wakes) noexcept {
-  long_records_.clear();
+  staged_records_.clear();
   staged_lane::begin(block_->requests(), received_.get(), size_, role, wakes);
 }
 
 void host_endpoint::open(const lane_shape& shape, doorbell& wakes) {
   const std::scoped_lock guard(send_mutex_, receive_mutex_);
   begin(lane_role::opener, wakes);
-  // The ring was drained, so there is room.
+  // Ignore the result: the call succeeds, because the ring of slots is empty and has space for the
+  // notice.
   (void)send_notices(lane_opened, shape);
 }
 
@@ -346,7 +363,9 @@ bool host_endpoint::is_free() noexcept {
   const std::scoped_lock guard(send_mutex_, receive_mutex_);
   if (out_.state() == send_state::idle) return true;
   send_locked();
-  // In this order: what was consumed has been replied to.
+  // Read the device's position before receiving. The device sends a reply before it reports that it
+  // has consumed the request. The call below therefore receives the replies to all consumed
+  // requests.
   const bool is_consumed = out_.state() == send_state::finished && has_all_consumed();
   receive_locked();
   if (!is_consumed || has_launches()) return false;
@@ -379,7 +398,8 @@ void host_endpoint::end() noexcept {
 }
 
 void host_endpoint::progress() noexcept {
-  // What has come may be what a full lane waits for.
+  // Receive before sending: if the lane to the device is full, the device may be waiting until the
+  // host takes the device's own messages.
   if (receive_mutex_.try_lock()) {
     receive_locked();
     receive_mutex_.unlock();

@@ -5,8 +5,9 @@
 
 namespace farcall::cuda {
 
-/// Speed and width of the link to the device with that PCI bus id, as the system tells:
-/// "32.0 GT/s PCIe x16", which is the fifth generation. Empty where it does not.
+/// Reads from /sys the speed and width of the link to the device with the given PCI bus id. The
+/// result is a text such as "32.0 GT/s PCIe x16", which means PCIe's fifth generation with 16
+/// lanes. The result is empty if the speed is unknown.
 [[nodiscard]] std::string link_speed(std::string_view bus_id);
 
 } // namespace farcall::cuda

@@ -26,9 +26,12 @@ void stream_writes::begin(int device) {
 }
 
 void stream_writes::add(cudaStream_t stream, std::uint64_t* word, std::uint64_t value) const {
-  // Of whom? The call may be made by another thread. The legacy stream waits for those of all.
+  // cudaStreamPerThread means a stream of the calling thread, which need not be the thread that has
+  // passed the stream to farcall. Use the legacy stream instead, because it waits for the streams
+  // of all threads.
   if (stream == cudaStreamPerThread) stream = cudaStreamLegacy;
-  // It would be written each time that the graph runs, and not now.
+  // Refuse a stream that is being captured. The write would be recorded, and would run each time
+  // that the captured graph runs, but not now.
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream, &capture), "asking for a stream");
   if (capture != cudaStreamCaptureStatusNone)

@@ -7,18 +7,20 @@
 
 namespace farcall::cuda {
 
-/// Words of pinned memory that a GPU writes when it has come to a point of a stream, without a
-/// kernel. Members are called with the GPU selected.
+/// Writes words of pinned memory when a GPU reaches a certain point of a stream, without a kernel.
+/// The GPU must be selected in all calls.
 class stream_writes {
  public:
-  /// Asks what the GPU can. Throws error.
+  /// Determines which kinds of writes the GPU supports. Throws error.
   void begin(int device);
-  /// `word` gets `value` when all that is in the stream now is done, and what that has written is
-  /// seen by whoever sees it. Does not wait. Throws error, also for a stream that is captured.
+  /// Writes `value` to `word` when all work that is now in the stream is done. A thread that sees
+  /// the value also sees that work's writes. Does not wait. Throws error, also if the stream is
+  /// being captured.
   void add(cudaStream_t stream, std::uint64_t* word, std::uint64_t value) const;
 
  private:
-  decltype(&cuStreamWriteValue64) write_ = nullptr; ///< null where a thread of CUDA's has to write
+  /// Driver function that writes; null if a thread of CUDA has to write instead.
+  decltype(&cuStreamWriteValue64) write_ = nullptr;
 };
 
 } // namespace farcall::cuda

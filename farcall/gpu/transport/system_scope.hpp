@@ -1,19 +1,22 @@
 #pragma once
 
+#include <farcall/async/host_device.hpp>
 #include <farcall/gpu/transport/gpu_instructions.hpp>
-#include <farcall/offload/host_device.hpp>
 
 #include <atomic>
 #include <bit>
 #include <cstdint>
 
-/// Loads and stores of words that a processor and a GPU share, the same for both. The names say the
-/// order; the partner is always the same word's access on the other side of the bus.
+/// Loads and stores of words that a processor and a GPU share. The file has these functions for
+/// processors, and gpu_instructions.hpp has functions of the same names for GPUs. A name states the
+/// memory order. The partner of an access is always the access of the same word on the other side
+/// of the bus.
 namespace farcall::cuda {
 
 #ifndef FARCALL_ON_GPU
 
-/// Processors do by themselves what a GPU has to be told.
+/// Number of loads that a thread issues together: one on a processor, which overlaps loads by
+/// itself; a GPU needs several.
 inline constexpr std::uint32_t loads_at_a_time = 1;
 
 inline std::uint32_t load_acquire(const std::uint32_t* word) noexcept {
@@ -25,7 +28,8 @@ inline std::uint64_t load_acquire(const std::uint64_t* word) noexcept {
 inline std::uint64_t load_relaxed(const std::uint64_t* word) noexcept {
   return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_relaxed);
 }
-/// Release, which costs nothing on x86-64: what a host wrote before a message is meant to be seen.
+/// Release, so that the host's writes before a message are visible with the message. Release costs
+/// nothing on x86-64.
 inline void store_relaxed(std::uint64_t* word, std::uint64_t value) noexcept {
   std::atomic_ref(*word).store(value, std::memory_order_release);
 }
@@ -42,7 +46,7 @@ inline void load_acquire_pair(const std::uint64_t* words, std::uint64_t& first,
 }
 inline void load_relaxed_pair(const std::uint64_t* words, std::uint64_t& first,
                               std::uint64_t& second) noexcept {
-  // Acquire, which costs nothing on x86-64 either.
+  // Acquire instead of relaxed, because acquire costs nothing on x86-64.
   load_acquire_pair(words, first, second);
 }
 inline void store_relaxed_pair(std::uint64_t* words, std::uint64_t first,

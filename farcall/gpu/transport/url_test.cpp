@@ -39,11 +39,11 @@ TEST(parse_targets, devices_have_numbers_and_teams) {
 
 struct bad_url {
   const char* text;
-  const char* quoted; ///< what of it the message must name
-  const char* advice; ///< what to do, or what is possible
+  const char* quoted; ///< the part that the message must quote
+  const char* advice; ///< the remedy, or the allowed values, that it must name
 };
 
-TEST(parse_targets, mistakes_in_devices_are_refused_with_what_was_wrong_and_what_to_do) {
+TEST(parse_targets, mistakes_in_devices_are_refused_with_cause_and_remedy) {
   constexpr bad_url all[] = {
       {"cuda:x", "\"cuda:x\"", "number of the device"},
       {"cuda:65", "\"cuda:65\"", "64"},
@@ -61,7 +61,7 @@ TEST(parse_targets, mistakes_in_devices_are_refused_with_what_was_wrong_and_what
   }
 }
 
-// How CUDA loads code is the program's business, and asking for GPUs is not using them.
+// The program decides how CUDA loads code, and looking for GPUs does not use them.
 TEST(find_gpus, leaves_the_environment_alone) {
   for (const char* variable : {"CUDA_MODULE_LOADING", "CUDA_DEVICE_MAX_CONNECTIONS"}) {
     ::unsetenv(variable);

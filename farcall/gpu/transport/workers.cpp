@@ -1,6 +1,6 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/base/signals.hpp>
 #include <farcall/gpu/transport/workers.hpp>
 
 #include <algorithm>
@@ -20,16 +20,19 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds check_interval = milliseconds(1);
-/// How soon a sleeper's message is taken in, at first; later after an eighth of the time waited.
-constexpr nanoseconds shortest_interval = microseconds(50);
+/// First interval of the monitor's polls for a sleeping thread. Later the interval is an eighth of
+/// the time since the thread went to sleep.
+constexpr nanoseconds min_interval = microseconds(50);
 
-/// A worker that looks a last time has decided after two accesses of the bus.
+/// Maximum time that a sender waits until a leaving worker has decided whether it stays. The
+/// decision takes the worker two accesses of the bus.
 constexpr nanoseconds decision_time = microseconds(200);
 
-/// At the end, how long calls of the host by handlers may still be replied to.
+/// Time at the end of the job during which calls from handlers to the host still get replies.
 constexpr nanoseconds reply_time = milliseconds(100);
 
-/// Code is loaded, and other programs may use the device.
+/// Timeout of a worker's first start. It is long, because code is loaded, and other programs may
+/// use the device.
 constexpr std::chrono::seconds first_start_time{10};
 
 } // namespace
@@ -54,7 +57,8 @@ void workers::try_out() {
       why_not = std::current_exception();
     }
   }
-  // Also those before one that did not start: they use what is given back after an error.
+  // Wait for all workers even if one did not start, because they use memory that is freed after an
+  // error.
   for (std::uint32_t i = 0; i < setups_.size(); ++i) {
     while (state_of(i) != worker_state::left) {
       if (const auto why = device_->failure()) {
@@ -79,10 +83,7 @@ void workers::try_out() {
 
 void workers::begin(look_after calls) {
   calls_ = std::move(calls);
-  monitor_ = std::thread([this] {
-    leave_signals_to_other_threads();
-    look_after_workers();
-  });
+  monitor_ = library_thread("farcall-device", [this] { look_after_workers(); });
 }
 
 worker_state workers::state_of(std::uint32_t worker) const noexcept {
@@ -125,7 +126,8 @@ bool workers::has_unread() const noexcept {
 void workers::start_locked(std::uint32_t worker) noexcept {
   if (is_quiet_ || is_stopping_ || has_failed() || state_of(worker) != worker_state::left) return;
   worker_control& control = *setups_[worker].control;
-  // Before the start: the worker itself only ever says that it leaves, or stays.
+  // Set the state to `running` before the start, because the worker itself changes its state only
+  // when it leaves or decides to stay.
   store_release(&control.state, static_cast<std::uint32_t>(worker_state::running));
   starts_.fetch_add(1, std::memory_order_relaxed);
   try {
@@ -134,7 +136,7 @@ void workers::start_locked(std::uint32_t worker) noexcept {
     store_release(&control.state, static_cast<std::uint32_t>(worker_state::left));
     if (failure_.empty()) failure_ = e.what();
   }
-  is_news_ = true;
+  has_notice_ = true;
   wanted_.notify_one();
 }
 
@@ -163,20 +165,20 @@ void workers::remove_lane(std::uint32_t worker, std::uint32_t lane) noexcept {
 void workers::expect_soon() noexcept {
   expected_since_.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   const std::lock_guard guard(mutex_);
-  is_news_ = true;
+  has_notice_ = true;
   wanted_.notify_one();
 }
 
 nanoseconds workers::interval() const noexcept {
   const time_point since{time_point::duration(expected_since_.load(std::memory_order_relaxed))};
-  return std::clamp<nanoseconds>((clock::now() - since) / 8, shortest_interval, check_interval);
+  return std::clamp<nanoseconds>((clock::now() - since) / 8, min_interval, check_interval);
 }
 
 void workers::look(time_point now) noexcept {
-  time_point::rep due = next_look_.load(std::memory_order_relaxed);
+  time_point::rep due = next_poll_.load(std::memory_order_relaxed);
   const time_point::rep next = (now + check_interval).time_since_epoch().count();
   if (now.time_since_epoch().count() < due ||
-      !next_look_.compare_exchange_strong(due, next, std::memory_order_relaxed)) {
+      !next_poll_.compare_exchange_strong(due, next, std::memory_order_relaxed)) {
     return;
   }
   check();
@@ -197,24 +199,27 @@ void workers::look_after_workers() {
   std::unique_lock lock(mutex_);
   bool may_sleep = false;
   while (!is_stopping_) {
-    const auto is_wanted = [this] { return is_news_ || is_stopping_; };
-    // A worker that fails never says that it has left.
+    const auto is_wanted = [this] { return has_notice_ || is_stopping_; };
+    // Wait without a timeout if everything is idle, and after a failure, because workers that have
+    // failed never report that they have left.
     if (has_failed() || may_sleep) {
       wanted_.wait(lock, is_wanted);
     } else {
       wanted_.wait_for(lock, interval(), is_wanted);
     }
-    is_news_ = false;
+    has_notice_ = false;
     const std::string could_not_start = failure_;
     lock.unlock();
     if (!could_not_start.empty() && !has_failed()) fail(could_not_start);
-    // A worker may reply and leave right behind receive(), so idleness counts only if it came
-    // before.
+    // Check whether the workers are idle before receive(). If the check came after it, a worker
+    // could send a reply and leave in between, and nobody would read the reply while this thread
+    // sleeps.
     may_sleep = is_idle();
     calls_.receive();
     check();
     lock.lock();
-    // Messages to a worker that has just left still have to be looked after.
+    // Stay awake if there are messages for a worker that has just left, because the worker has to
+    // be started again.
     may_sleep = may_sleep && !has_unread();
   }
 }
@@ -279,7 +284,8 @@ void workers::fail(const std::string& why) noexcept {
     try {
       failure_ = why;
     } catch (const std::bad_alloc&) {
-      // That it has failed is what counts.
+      // Ignore the lack of memory for the text, because the device must count as failed in any
+      // case.
     }
     has_failed_.store(true, std::memory_order_release);
   }
@@ -289,7 +295,8 @@ void workers::fail(const std::string& why) noexcept {
 
 void workers::give_up(const std::string& why) noexcept {
   is_given_up_.store(true);
-  // Or a worker that waits for the host would do so for as long as its time limit says.
+  // Tell the workers that no replies will come. A worker that waits for a reply of the host would
+  // otherwise wait for its whole timeout.
   command(worker_command::end);
   fail(why);
 }
@@ -317,7 +324,7 @@ bool workers::stop(time_point deadline) noexcept {
     wanted_.notify_one();
     resumed_.notify_all();
   }
-  if (monitor_.joinable()) monitor_.join();
+  monitor_.join();
   const time_point last_replies = clock::now() + (has_failed() ? nanoseconds{0} : reply_time);
   while (!is_idle() && !is_given_up_.load() && !has_faulted() && clock::now() < deadline) {
     if (clock::now() >= last_replies) command(worker_command::end);

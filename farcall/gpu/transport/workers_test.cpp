@@ -1,4 +1,4 @@
-// The thread that looks after the workers of a device.
+// Tests the monitor, the thread that looks after the workers of a device.
 
 #include <farcall/gpu/transport/system_scope.hpp>
 #include <farcall/gpu/transport/workers.hpp>
@@ -57,7 +57,7 @@ TEST(workers, are_received_from_once_more_after_they_have_left) {
                  has_replied = false;
                } else if (load_acquire(&control.state) !=
                           static_cast<std::uint32_t>(worker_state::left)) {
-                 // The worker replies behind this look, and leaves at once.
+                 // The worker replies after this check, and leaves at once.
                  has_replied = true;
                  say(worker_state::left);
                }

@@ -9,7 +9,7 @@
 
 #include <otf2/otf2.h>
 
-/// Writes timelines with the library of the Open Trace Format.
+/// Module that writes timelines with the library of the Open Trace Format (OTF2).
 namespace {
 
 using archive_event = farcall_archive_event;
@@ -24,7 +24,7 @@ OTF2_FlushType flush(void* /*data*/, OTF2_FileType /*file*/, OTF2_LocationRef /*
   return OTF2_FLUSH;
 }
 
-/// The library says what is wrong on standard error; we say it ourselves.
+/// Keeps the OTF2 library from printing errors to standard error, because farcall reports them.
 OTF2_ErrorCode say_nothing(void* /*data*/, const char* /*file*/, std::uint64_t /*line*/,
                            const char* /*function*/, OTF2_ErrorCode code, const char* /*format*/,
                            va_list /*values*/) {
@@ -70,7 +70,8 @@ class archive_writer {
     for (std::size_t i = 0; i < from_.location_count; ++i)
       write_events(i);
     check(OTF2_Archive_CloseEvtFiles(archive_), "writing events");
-    // Readers want such files, though they are empty.
+    // Write a file of definitions for each location, even if it is empty, because readers of
+    // archives need these files.
     check(OTF2_Archive_OpenDefFiles(archive_), "making the files of definitions");
     for (std::size_t i = 0; i < from_.location_count; ++i) {
       OTF2_DefWriter* const empty = OTF2_Archive_GetDefWriter(archive_, i);
@@ -151,7 +152,8 @@ class archive_writer {
                                              OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE, none, 0, 0),
             doing);
     }
-    // Messages are between threads: each is a member of one communicator.
+    // Make one communicator that has all threads as members, because messages are sent between
+    // threads.
     const auto count = static_cast<std::uint32_t>(members.size());
     check(OTF2_GlobalDefWriter_WriteGroup(definitions_, 0, none, OTF2_GROUP_TYPE_COMM_LOCATIONS,
                                           OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE, count,

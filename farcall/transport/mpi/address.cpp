@@ -19,7 +19,7 @@ address decode_address(std::span<const std::byte> bytes) {
     throw malformed_message("a node's MPI address has another length than it should");
   }
   std::memcpy(&a, bytes.data(), sizeof a);
-  if (a.rank > 0x7fffffff || a.tag == 0 || a.tag >= most_tags) {
+  if (a.rank > 0x7fffffff || a.tag == 0 || a.tag >= max_tags) {
     throw malformed_message("a node's MPI address has an impossible rank or tag");
   }
   return a;

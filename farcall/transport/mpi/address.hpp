@@ -7,16 +7,17 @@
 
 namespace farcall::mpi {
 
-/// What a node's card says of MPI: all that a peer needs to reach it.
+/// MPI's part of a node's card, with all data that a peer needs to reach the node.
 struct address {
-  std::uint64_t world = 0; ///< number of the communicator, which its process 0 has chosen by chance
-  std::uint64_t key = 0;   ///< peers name it in all that they send
-  std::uint32_t rank = 0;  ///< in that communicator
-  std::uint32_t tag = 0;   ///< of messages to the node
+  std::uint64_t world = 0; ///< random number of the communicator, which its process 0 has chosen
+  std::uint64_t key = 0;   ///< key that peers must put into all messages to the node
+  std::uint32_t rank = 0;  ///< rank in that communicator
+  std::uint32_t tag = 0;   ///< tag that messages to the node have
 };
 
-/// Tags of messages are below it. MPI has at least twice as many.
-inline constexpr std::uint32_t most_tags = 16384;
+/// Limit of the tags of messages, which are all lower. The bytes of copies have higher tags. Each
+/// MPI library has at least twice as many tags as this limit.
+inline constexpr std::uint32_t max_tags = 16384;
 
 [[nodiscard]] std::vector<std::byte> encode(const address& a);
 /// Throws malformed_message.

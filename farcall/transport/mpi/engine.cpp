@@ -15,26 +15,27 @@ namespace {
 
 constexpr std::size_t receive_slots = 32;
 constexpr std::size_t send_slots = 64;
-/// At a time, before others get the lock.
-constexpr unsigned most_arrivals = 64;
+/// Largest number of messages that one poll receives, so that the lock is released again soon.
+constexpr unsigned max_arrivals = 64;
 
-/// The progress thread looks after this part of the time for which there has been nothing, within
-/// these bounds.
-constexpr int patience = 16;
-constexpr std::chrono::microseconds shortest_interval{50};
-constexpr std::chrono::milliseconds longest_interval{5};
-/// While users poll, it looks this often whether they still do.
-constexpr std::chrono::microseconds look_interval{400};
-/// How often it wakes the one thread that may call MPI.
+/// Interval at which the event loop polls: the time since the last event divided by
+/// `polls_per_idle_time`, but at least `min_interval` and at most `max_interval`.
+constexpr int polls_per_idle_time = 16;
+constexpr std::chrono::microseconds min_interval{50};
+constexpr std::chrono::milliseconds max_interval{5};
+/// While users poll, interval at which the event loop checks if they still do.
+constexpr std::chrono::microseconds poll_interval{400};
+/// If only one thread may call MPI, interval at which the event loop wakes that thread.
 constexpr std::chrono::milliseconds wake_interval{1};
 
-/// At the end: for MPI to take back receives.
+/// Longest time for which the end of the engine waits until MPI has cancelled the posted receives.
 constexpr std::chrono::milliseconds taking_back{200};
 
-/// Of messages to a transport of this process: others' have others.
+/// Returns the tag of messages to a new transport of this process. Messages to the process's other
+/// transports have other tags.
 int next_message_tag() noexcept {
   static std::atomic<std::uint32_t> used{0};
-  return static_cast<int>(1 + used.fetch_add(1, std::memory_order_relaxed) % (most_tags - 1));
+  return static_cast<int>(1 + used.fetch_add(1, std::memory_order_relaxed) % (max_tags - 1));
 }
 
 std::thread::id only_for(threads level) noexcept {
@@ -48,7 +49,7 @@ engine::engine(receiver& to, std::shared_ptr<const world> over, threads level,
     : message_link(lane_bytes_in_message, only_for(level)), to_(&to), world_(std::move(over)),
       communicator_(world_->owner.lock()), level_(level), doorbells_(doorbells),
       tag_(next_message_tag()), receives_(new slot[receive_slots]), sends_(new slot[send_slots]),
-      last_news_(clock::now()) {
+      last_notice_(clock::now()) {
   free_sends_.reserve(send_slots);
   for (std::size_t i = 0; i < send_slots; ++i)
     free_sends_.push_back(&sends_[i]);
@@ -60,8 +61,9 @@ engine::engine(receiver& to, std::shared_ptr<const world> over, threads level,
     stop();
     throw;
   }
-  // Peers may come before anybody sleeps.
-  timer_.after(look_interval);
+  // Set the timer now. A peer may send before any thread of this node sleeps, and so before any
+  // thread sets the timer.
+  timer_.after(poll_interval);
 }
 
 engine::~engine() {
@@ -79,9 +81,10 @@ void engine::start_receives() {
   }
 }
 
-// ---- the end ------------------------------------------------------------------------------------
+// ---- end of the engine --------------------------------------------------------------------------
 
-/// False when MPI still has it.
+/// Cancels a request, or waits until it has completed, and frees it. Returns false if MPI still
+/// uses the request at the deadline.
 bool engine::take_back(MPI_Request& request, time_point deadline) noexcept {
   if (request == MPI_REQUEST_NULL) return true;
   (void)::MPI_Cancel(&request);
@@ -91,7 +94,8 @@ bool engine::take_back(MPI_Request& request, time_point deadline) noexcept {
     if (clock::now() >= deadline) return false;
     ::sched_yield();
   }
-  // One that is not persistent is gone already.
+  // Free a persistent request. A request that is not persistent is null now, because MPI has freed
+  // it.
   if (request != MPI_REQUEST_NULL) (void)::MPI_Request_free(&request);
   return true;
 }
@@ -109,7 +113,8 @@ void engine::before_end() noexcept {
   to_->on_end();
 }
 
-/// Has MPI refer to nothing of ours, or keeps what it does.
+/// Cancels MPI's operations on the engine's memory. If MPI may still use the memory of messages
+/// after that, this memory is leaked.
 void engine::release() noexcept {
   if (!receives_) return;
   bool is_kept = has_ended_ || is_forked_ || !is_for_caller();
@@ -171,12 +176,14 @@ void engine::reap_sends() noexcept {
   }
 }
 
-/// The slot is MPI's, or free again.
+/// Sends the message in a slot. After the call, either MPI uses the slot, or the slot is free
+/// again.
 bool engine::send_slot(slot& s, connection& to, std::size_t bytes) noexcept {
   int result = ::MPI_Isend(s.bytes, static_cast<int>(bytes), MPI_BYTE, to.rank, to.tag,
                            world_->communicator, &s.request);
   int is_done = 0;
-  // Mostly it is done: MPI has copied the bytes.
+  // Test the send at once, so that its slot can be used again. Most sends have completed by now,
+  // because MPI has copied the bytes.
   if (result == MPI_SUCCESS) result = ::MPI_Test(&s.request, &is_done, MPI_STATUS_IGNORE);
   if (result == MPI_SUCCESS && is_done == 0) {
     ++sending_;
@@ -195,7 +202,7 @@ void engine::fail(connection& to, int result) noexcept {
     log::warning(node_text(to.node) + " cannot be reached by MPI: " + text_of(result));
     failures_.push_back(&to);
   } catch (const std::bad_alloc&) {
-    // Its lanes find out when they send.
+    // If there is no memory to report the failure, the peer's lanes notice it when they send again.
   }
 }
 
@@ -205,7 +212,7 @@ message_link::outcome engine::send(message_lane& from, const lane_header& header
   if (to.rank < 0 || to.has_failed || to.is_gone || has_ended_) return outcome::failed;
   slot* const s = queue_.empty() && is_usable() ? free_slot() : nullptr;
   if (s == nullptr) {
-    if (!is_for_caller()) look_again();
+    if (!is_for_caller()) poll_again();
     serve_soon(from);
     return outcome::later;
   }
@@ -229,7 +236,7 @@ bool engine::post(connection& to, std::uint16_t kind, std::span<const std::byte>
   if (is_for_caller()) {
     send_queued();
   } else {
-    look_again();
+    poll_again();
   }
   return !to.has_failed;
 }
@@ -260,10 +267,11 @@ bool engine::start(const planned& p) noexcept {
   try {
     if (!is_for_caller()) {
       planned_.push_back(p);
-      look_again();
+      poll_again();
       return true;
     }
-    // Nothing fails once MPI has the memory.
+    // Allocate all memory before the operation starts. Afterwards MPI uses the transfer's memory,
+    // so that no step may fail any more.
     const std::size_t count = transfers_.size() + 1;
     transfers_.reserve(count);
     requests_.reserve(count);
@@ -313,9 +321,10 @@ void engine::cancel(transfer& t) noexcept {
   }
   try {
     to_cancel_.push_back(&t);
-    look_again();
+    poll_again();
   } catch (const std::bad_alloc&) {
-    // It stays until the end.
+    // If there is no memory to note the transfer, it is not cancelled, and stays until the engine
+    // ends.
   }
 }
 
@@ -334,7 +343,7 @@ unsigned engine::end_transfers() noexcept {
     ended.emplace_back(transfers_[at], is_cancelled == 0);
     transfers_[at] = nullptr;
   }
-  // The requests are null now.
+  // Remove the completed requests, which MPI has set to null.
   std::erase(transfers_, nullptr);
   std::erase(requests_, MPI_REQUEST_NULL);
   for (const auto& [t, is_good] : ended) {
@@ -354,20 +363,21 @@ void engine::take(const slot& s, const MPI_Status& status) noexcept {
   if (all.size() < sizeof p) return;
   std::memcpy(&p, all.data(), sizeof p);
   const auto rest = all.subspan(sizeof p);
-  if (p.header_bytes > rest.size() || p.header_bytes > most_header) return;
+  if (p.header_bytes > rest.size() || p.header_bytes > max_header) return;
   to_->on_message(p.kind, status.MPI_SOURCE, rest.first(p.header_bytes),
                   rest.subspan(p.header_bytes));
 }
 
 unsigned engine::take_arrivals() noexcept {
   unsigned done = 0;
-  while (done < most_arrivals) {
+  while (done < max_arrivals) {
     slot& s = receives_[next_receive_];
     int has_come = 0;
     MPI_Status status;
     const int result = ::MPI_Test(&s.request, &has_come, &status);
     if (result == MPI_SUCCESS && has_come == 0) break;
-    // Else something that is too long: no message of ours.
+    // Drop the message if MPI reports an error. The message was then longer than any message of
+    // this library.
     if (result == MPI_SUCCESS) take(s, status);
     if (::MPI_Start(&s.request) != MPI_SUCCESS) {
       log::error("MPI receives no more");
@@ -389,7 +399,8 @@ unsigned engine::progress() noexcept {
   if (!queue_.empty()) [[unlikely]]
     send_queued();
   if (level_ == threads::one && is_left_.load(std::memory_order_relaxed)) {
-    // Sequentially consistent, before what was left is looked for: who leaves more says so again.
+    // Clear the flag before the work is read below. The exchange is sequentially consistent, so
+    // that a thread that leaves more work later sets the flag again.
     is_left_.exchange(false, std::memory_order_seq_cst);
     start_planned();
     for (transfer* const t : std::exchange(to_cancel_, {}))
@@ -405,12 +416,12 @@ unsigned engine::progress() noexcept {
 void engine::arm() noexcept {
   if (is_forked_) return;
   is_awaited_.store(true, std::memory_order_relaxed);
-  timer_.at_last_after(level_ == threads::one ? wake_interval : shortest_interval);
+  timer_.at_last_after(level_ == threads::one ? wake_interval : min_interval);
 }
 
-void engine::look_again() noexcept {
+void engine::poll_again() noexcept {
   if (level_ == threads::one) is_left_.store(true, std::memory_order_seq_cst);
-  timer_.after(look_interval);
+  timer_.after(poll_interval);
 }
 
 void engine::on_wake_up() noexcept {
@@ -431,7 +442,7 @@ void engine::on_wake_up() noexcept {
   }
   const std::unique_lock guard(mutex(), std::try_to_lock);
   if (!guard) {
-    look_again();
+    poll_again();
     return;
   }
   const unsigned done = progress();
@@ -439,13 +450,13 @@ void engine::on_wake_up() noexcept {
   const time_point now = clock::now();
   if (polls_ != polls_seen_) {
     polls_seen_ = polls_;
-    last_news_ = now;
-    timer_.after(look_interval);
+    last_notice_ = now;
+    timer_.after(poll_interval);
     return;
   }
-  if (done != 0 || is_awaited_.exchange(false, std::memory_order_relaxed)) last_news_ = now;
-  timer_.after(std::clamp<std::chrono::nanoseconds>((now - last_news_) / patience,
-                                                    shortest_interval, longest_interval));
+  if (done != 0 || is_awaited_.exchange(false, std::memory_order_relaxed)) last_notice_ = now;
+  timer_.after(std::clamp<std::chrono::nanoseconds>((now - last_notice_) / polls_per_idle_time,
+                                                    min_interval, max_interval));
 }
 
 } // namespace farcall::mpi

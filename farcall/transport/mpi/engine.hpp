@@ -23,51 +23,55 @@
 
 namespace farcall::mpi {
 
-/// A node, and where it is in the communicator.
+/// A node, together with its rank in the communicator.
 struct connection : message_peer {
-  int rank = -1; ///< -1: not known yet
-  int tag = 0;   ///< of messages to it
+  int rank = -1; ///< -1 if not known yet
+  int tag = 0;   ///< tag that messages to the node have
 };
 
-/// A process's messages over one communicator: receives that wait for what anybody sends with this
-/// process's tag, what is being sent, and bytes of copies on their way. MPI has nothing that wakes
-/// a thread, so a timer has the progress thread look, the more rarely the longer there was nothing.
+/// Sends and receives a process's messages over one communicator. The engine has posted receives
+/// for all messages with this process's tag. It also has the sends in progress, and the bytes of
+/// copies in flight. MPI cannot wake a thread when a message arrives. Therefore a timer makes the
+/// event loop poll, at intervals that grow with the time since the last event.
 ///
-/// Where MPI is for one thread alone (`threads::one`), nobody else calls it: what others send waits
-/// until that thread polls, and the progress thread does no more than wake it.
+/// If only one thread may call MPI (`threads::one`), other threads leave their messages to that
+/// thread, which sends them when it polls. The event loop then does not poll MPI, and only wakes
+/// that thread.
 class engine final : public message_link, private fork_observer, private user {
  public:
-  /// Who gets what has arrived. Everything with the lock.
+  /// Interface for the receiver of messages. Its members are called with the lock held.
   class receiver {
    public:
-    /// `from` is the sender's rank.
+    /// Handles a message. `from` is the rank of the sender.
     virtual void on_message(std::uint16_t kind, int from, std::span<const std::byte> header,
                             std::span<const std::byte> bytes) noexcept = 0;
-    /// After messages and completions.
+    /// Called after messages were received, or operations have completed.
     virtual void after_progress() noexcept = 0;
-    /// Somebody has left something for whoever polls.
+    /// Does the work that other threads have left. Called by the event loop. If only one thread may
+    /// call MPI, that thread's polls also call this function.
     virtual void sweep() noexcept = 0;
-    /// The program finalises MPI: what was committed can still be sent.
+    /// Called when the program finalises MPI. During this call, committed bytes can still be sent.
     virtual void before_end() noexcept = 0;
-    /// And now nothing can be sent any more, and nothing comes.
+    /// Called after before_end(), when nothing more can be sent or received.
     virtual void on_end() noexcept = 0;
 
    protected:
     ~receiver() = default;
   };
 
-  /// `doorbells` are those of this node. Throws error.
+  /// `doorbells` are the doorbells of this node. Throws error.
   engine(receiver& to, std::shared_ptr<const world> over, threads level,
          std::span<doorbell> doorbells);
   ~engine() override;
 
-  /// Takes back what waits. What has not gone by then may be lost.
+  /// Ends the engine's use of MPI. Cancels the posted receives, and drops queued messages. Messages
+  /// of this node that MPI has not sent by then may be lost.
   void stop() noexcept;
 
   [[nodiscard]] const world& over() const noexcept { return *world_; }
   [[nodiscard]] int tag() const noexcept { return tag_; }
   [[nodiscard]] bool is_forked() const noexcept { return is_forked_; }
-  /// MPI has not been finalised, and the calling thread may call it.
+  /// True if the calling thread may call MPI, and MPI was neither finalised nor given up.
   [[nodiscard]] bool is_usable() const noexcept {
     return !has_ended_ && !is_forked_ && is_for_caller();
   }
@@ -75,7 +79,7 @@ class engine final : public message_link, private fork_observer, private user {
 
   // ---- with the lock
 
-  /// MPI has been finalised, or does not receive any more.
+  /// True if MPI was finalised, or if MPI can no longer receive messages.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
 
   outcome send(message_lane& from, const lane_header& header,
@@ -87,45 +91,49 @@ class engine final : public message_link, private fork_observer, private user {
   }
   bool post(connection& to, std::uint16_t kind, std::span<const std::byte> header) noexcept;
 
-  /// Bytes of a copy that MPI reads, or writes, until `ended` is called, once, with the lock.
+  /// A part of a copy whose bytes MPI reads or writes. When MPI no longer uses the bytes, the
+  /// engine calls `ended` once, with the lock held.
   struct transfer {
     void (*ended)(void* argument, bool is_good) noexcept = nullptr;
     void* argument = nullptr;
   };
-  /// False when MPI does not take it; then `ended` is not called. The transfer stays where it is
-  /// until it has ended.
+  /// Both functions start a transfer, or leave it to the one thread that may call MPI. They return
+  /// false if the transfer cannot be started, and then do not call `ended`. The transfer object
+  /// must not move until the transfer has ended.
   [[nodiscard]] bool start_send(transfer& t, const connection& to, std::uint32_t tag,
                                 const std::byte* from, std::size_t bytes) noexcept;
   [[nodiscard]] bool start_receive(transfer& t, const connection& from, std::uint32_t tag,
                                    std::byte* to, std::size_t bytes) noexcept;
-  /// It ends soon, if nothing has come for it yet. Of a receive.
+  /// Cancels a receive. The receive ends soon after, unless its message has already begun to
+  /// arrive.
   void cancel(transfer& t) noexcept;
 
-  /// Peers to whom nothing can be sent, as MPI says; each once.
+  /// Returns the peers to which MPI cannot send any more. Each such peer is returned once.
   [[nodiscard]] std::vector<connection*> take_failures() noexcept {
     return std::exchange(failures_, {});
   }
-  /// Nothing more is sent to that one.
+  /// Drops the queued messages to the peer `to`.
   void drop_queued(const connection& to) noexcept;
-  /// Not everything has gone to MPI, or MPI still needs it.
+  /// True if messages are queued, or if MPI still reads the bytes of some messages.
   [[nodiscard]] bool has_unsent() const noexcept { return !queue_.empty() || sending_ != 0; }
 
   unsigned poll() noexcept override {
     ++polls_;
     return progress();
   }
-  /// The same, for the thread that waits for wait_fd().
+  /// Works like poll(), but does not count as a poll of a user. The event loop calls it, for
+  /// instance.
   unsigned progress() noexcept;
 
-  // ---- without it
+  // ---- without the lock
 
   void arm() noexcept override;
-  void look_again() noexcept override;
-  /// wait_fd() is readable.
+  void poll_again() noexcept override;
+  /// Called by the event loop when wait_fd() is readable.
   void on_wake_up() noexcept;
 
  private:
-  /// Memory that MPI receives into, or sends from.
+  /// Memory into which MPI receives a message, or from which it sends one.
   struct slot {
     MPI_Request request = MPI_REQUEST_NULL;
     std::byte bytes[message_bytes];
@@ -134,7 +142,7 @@ class engine final : public message_link, private fork_observer, private user {
     connection* to;
     std::uint16_t kind;
     std::uint16_t header_bytes;
-    std::byte header[most_header];
+    std::byte header[max_header];
   };
 
   struct planned {
@@ -164,35 +172,42 @@ class engine final : public message_link, private fork_observer, private user {
 
   receiver* to_;
   std::shared_ptr<const world> world_;
-  std::shared_ptr<const owned_communicator> communicator_; ///< until MPI refers to nothing of ours
+  /// Owner of the communicator. Keeps the communicator until the engine's operations were
+  /// cancelled.
+  std::shared_ptr<const owned_communicator> communicator_;
   threads level_;
   std::span<doorbell> doorbells_;
   int tag_;
-  bool has_ended_ = false; ///< MPI has been, or is being, finalised, or was given up
+  bool has_ended_ = false; ///< true if MPI is being or was finalised, or was given up
   bool is_forked_ = false;
   poll_timer timer_;
 
   std::unique_ptr<slot[]> receives_;
-  std::size_t next_receive_ = 0; ///< MPI fills them in the order in which they were started
+  /// Index of the receive that MPI completes next. MPI completes the receives in the order in which
+  /// they were started.
+  std::size_t next_receive_ = 0;
   std::unique_ptr<slot[]> sends_;
   std::vector<slot*> free_sends_;
   std::size_t sending_ = 0;
-  std::deque<queued> queue_; ///< what could not be sent at once
+  std::deque<queued> queue_; ///< messages that could not be sent at once
   std::vector<transfer*> transfers_;
-  // Of transfers_, by the same index, and what MPI_Testsome writes.
+  // MPI requests of the elements of transfers_, at the same positions. MPI_Testsome stores the
+  // positions and the results of completed requests in the next two vectors.
   std::vector<MPI_Request> requests_;
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
   std::vector<connection*> failures_;
-  // For the one thread that may call MPI.
+  // Work that other threads have left to the one thread that may call MPI.
   std::vector<planned> planned_;
   std::vector<transfer*> to_cancel_;
 
-  std::atomic<bool> is_left_{false};    ///< something waits for the one thread that may call MPI
-  std::atomic<bool> is_awaited_{false}; ///< somebody has gone to sleep since the last look
+  std::atomic<bool> is_left_{false}; ///< true if work waits for the one thread that may call MPI
+  /// True if a thread has gone to sleep since the event loop last checked.
+  std::atomic<bool> is_awaited_{false};
   std::uint64_t polls_ = 0;
-  std::uint64_t polls_seen_ = 0; ///< by the progress thread
-  time_point last_news_{};       ///< when something has come, or somebody has begun to wait
+  std::uint64_t polls_seen_ = 0; ///< value of polls_ when the event loop last read it
+  time_point last_notice_{};     ///< time of the last event, or time at which a thread began to
+                                 ///< wait
 };
 
 } // namespace farcall::mpi

@@ -11,11 +11,12 @@
 namespace farcall::mpi {
 namespace {
 
-/// What does not fit a record costs another round trip.
+/// Factor by which rings are larger than in shared memory, so that longer messages fit a record. A
+/// message that does not fit a record costs another round trip.
 constexpr std::uint32_t ring_factor = 4;
 
-/// For all processes of the job to come to their transports. Less than a job's own limit, so that
-/// those that do not come cost no more than this transport.
+/// Time within which all processes of the job have to make their transports. The job's own limit is
+/// longer, so that the job continues without this transport if a process does not make its own.
 constexpr std::chrono::seconds start_time{5};
 
 std::vector<availability> available() {
@@ -38,14 +39,15 @@ std::vector<availability> available() {
 }
 
 std::unique_ptr<transport> make_here(transport_site& site) {
-  // Children of the host, and targets of servers, are no processes of MPI's.
+  // Return no transport for children of the host and for targets of servers. These processes are in
+  // no process group, because MPI has not started them.
   if (!site.group) return nullptr;
   try {
-    return mpi::make(
-        site, std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(largest_ring)),
-        start_time);
+    return mpi::make(site,
+                     std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(max_ring)),
+                     start_time);
   } catch (const error& e) {
-    // Nodes have other ways to each other.
+    // Continue without this transport, because the nodes have other routes to each other.
     log::warning(std::string("the transport mpi cannot be used: ") + e.what());
     return nullptr;
   }

@@ -4,7 +4,8 @@
 
 namespace farcall::mpi {
 
-/// The row: it starts no targets, and connects those that MPI has started.
+/// Returns the table row of the transport mpi. This transport does not start targets, but connects
+/// targets that MPI has started.
 [[nodiscard]] transport_entry entry();
 
 } // namespace farcall::mpi

@@ -31,7 +31,7 @@ constexpr const char* built_for = "an MPI library with MPICH's interface";
 constexpr const char* another_module =
     "; name the module that was built for that MPI library in FARCALL_TRANSPORT_MODULES";
 
-/// A library that has MPI's functions.
+/// A library of this process that defines MPI's functions.
 struct mpi_library {
   std::string file;
   const void* base = nullptr;
@@ -41,24 +41,25 @@ struct mpi_library {
 
 std::string name_of(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
-/// The one that has this function. Those of tools that look on have functions of these names, too,
-/// but for PMPI's.
+/// Returns the library that defines `function`, which is a function of PMPI. Functions of MPI's own
+/// names would not do, because profiling tools also define these.
 mpi_library library_with(void* function) {
   mpi_library l;
   Dl_info info{};
   if (::dladdr(function, &info) == 0) return l;
   l.base = info.dli_fbase;
   l.file = info.dli_fname != nullptr ? info.dli_fname : "";
-  // A program that was linked with MPI's archive cannot be opened by its name.
+  // If the library cannot be opened by its name, search the whole process for the symbol. This
+  // happens in a program that was linked with MPI's static library.
   void* const opened = ::dlopen(l.file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  // Only Open MPI's handles are addresses of variables.
+  // Only Open MPI has this symbol, because only Open MPI's handles are addresses of variables.
   l.is_open_mpi =
       ::dlsym(opened != nullptr ? opened : RTLD_DEFAULT, "ompi_mpi_comm_world") != nullptr;
   if (opened != nullptr) ::dlclose(opened);
   return l;
 }
 
-/// All MPI libraries of this process but `ours`.
+/// Returns all MPI libraries in this process except the library `ours`.
 std::vector<mpi_library> others_than(const mpi_library& ours) {
   std::vector<std::string> files;
   (void)::dl_iterate_phdr(
@@ -91,10 +92,10 @@ std::vector<mpi_library> others_than(const mpi_library& ours) {
 struct users {
   std::mutex mutex;
   std::vector<user*> all;
-  bool is_watching = false; ///< MPI_Finalize tells us
+  bool is_watching = false; ///< MPI_Finalize will call us
 };
 
-/// The module stays loaded until the process ends.
+/// Never destroy the object, because the module stays loaded until the process ends.
 users& known_users() {
   static auto* const all = new users;
   return *all;
@@ -146,7 +147,8 @@ std::string library_version() {
   int bytes = 0;
   (void)::MPI_Get_library_version(text, &bytes);
   std::string all(text, static_cast<std::size_t>(std::max(bytes, 0)));
-  // Both go on with how they were built.
+  // Keep the text up to the first comma or line end. In the rest of the text, Open MPI and MPICH
+  // say how the library was built.
   all.resize(std::min(all.find_first_of(",\n"), all.size()));
   std::replace(all.begin(), all.end(), '\t', ' ');
   return all;
@@ -177,7 +179,7 @@ phase phase_now() noexcept {
 }
 
 void start() {
-  // Several jobs may be made at once.
+  // Take a lock, because several threads may make jobs at the same time.
   static std::mutex starting;
   const std::lock_guard guard(starting);
   if (phase_now() != phase::not_started) return;
@@ -209,9 +211,9 @@ threads thread_level() {
   int is_main = 0;
   (void)::MPI_Is_thread_main(&is_main);
   if (level == MPI_THREAD_FUNNELED && is_main == 0) {
-    throw error("MPI was initialised with MPI_THREAD_FUNNELED by another thread than the one that "
-                "makes the job: make it on that thread, or ask MPI_Init_thread for "
-                "MPI_THREAD_MULTIPLE");
+    throw error(
+        "MPI was initialised with MPI_THREAD_FUNNELED by another thread than this one: make the "
+        "job on that thread, or ask MPI_Init_thread for MPI_THREAD_MULTIPLE");
   }
   return threads::one;
 }
@@ -222,7 +224,8 @@ void user::join() {
   users& known = known_users();
   const std::lock_guard guard(known.mutex);
   if (!known.is_watching) {
-    // What MPI_Finalize deletes first of all.
+    // Set an attribute of MPI_COMM_SELF. MPI_Finalize deletes such attributes before it does
+    // anything else, and then calls on_finalize().
     int keyval = MPI_KEYVAL_INVALID;
     if (::MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &on_finalize, &keyval, nullptr) !=
             MPI_SUCCESS ||

@@ -4,59 +4,65 @@
 
 #include <string>
 
-/// MPI in this process: which library it is, and what may be done with it.
+/// Functions about MPI in this process: which library it is, and how it may be used.
 namespace farcall::mpi {
 
-/// Which of MPI's thread levels counts, as far as this transport is concerned.
+/// Threads that may call MPI, by MPI's thread level.
 enum class threads {
-  one, ///< only the thread that makes the transport (MPI_THREAD_FUNNELED and _SERIALIZED)
-  all  ///< MPI_THREAD_MULTIPLE
+  /// Only the thread that makes the transport may call MPI. The level is MPI_THREAD_FUNNELED or
+  /// MPI_THREAD_SERIALIZED.
+  one,
+  all ///< MPI_THREAD_MULTIPLE
 };
 
-/// "Open MPI v4.1.4": of the library that this module's calls reach. Only where why_unusable() is
-/// empty.
+/// Returns the version of the library that this module calls, for example "Open MPI v4.1.4". May be
+/// called only if why_unusable() returns an empty text.
 [[nodiscard]] std::string library_version();
 
-/// Why nothing of MPI can be called from here, in words, and what to do; empty: it can. It finds
-/// out without calling what may be another library than the module was built for.
+/// Returns the reason why this process cannot call MPI, and the remedy; empty if it can. This
+/// function calls only MPI functions that have the same ABI in all MPI libraries, because the
+/// process may have another library than this module was built for.
 [[nodiscard]] std::string why_unusable();
 
 enum class phase { not_started, running, ended };
 [[nodiscard]] phase phase_now() noexcept;
 
-/// Initialises MPI, unless it is, with MPI_THREAD_MULTIPLE, and has it finalised at exit(), unless
-/// a transport is still in use then: such a process ends out of turn, which finalising would hide
-/// and, waiting for the others, prolong. Whoever has to finalise it earlier calls finalize(). All
-/// processes of MPI_COMM_WORLD do so, and wait for each other. Throws error.
+/// Initialises MPI with MPI_THREAD_MULTIPLE, unless MPI is already initialised. At exit(), MPI is
+/// then finalised, except if a transport is still in use. A process that exits while a transport is
+/// in use ends prematurely. Finalising MPI would hide this, and would wait for the other processes.
+/// A caller that has to finalise MPI earlier calls finalize(). Both functions are collective: all
+/// processes of MPI_COMM_WORLD take part, and wait for each other. Throws error.
 void start();
 
-/// Finalises MPI, if start() has initialised it and no transport is in use. Waits for all
-/// processes.
+/// Finalises MPI if start() has initialised it and no transport is in use. Waits until all
+/// processes of MPI_COMM_WORLD take part.
 void finalize() noexcept;
 
-/// While MPI runs. Throws error, which says what to do, where no transport can be.
+/// Returns which threads may call MPI. MPI must be running. Throws error with the remedy if MPI's
+/// thread level allows no transport.
 [[nodiscard]] threads thread_level();
 
-/// For `farcall info`: the thread level while MPI runs.
+/// Returns the name of MPI's thread level, which `farcall info` prints. MPI must be running.
 [[nodiscard]] std::string level_text();
 
-/// What MPI says about a result that is not MPI_SUCCESS.
+/// Returns MPI's text for the error code `result`.
 [[nodiscard]] std::string text_of(int result);
 
-/// Something that uses MPI. MPI_Finalize tells it before anything ends, wherever it is called.
+/// A part of this process that uses MPI. Any call of MPI_Finalize, by whatever code, calls
+/// before_end() of all users before it ends anything.
 class user {
  public:
   user(const user&) = delete;
   user& operator=(const user&) = delete;
 
-  /// MPI can be used for the last time. Without any lock. On the thread that finalises MPI.
+  /// Last opportunity to use MPI. Called without any lock, on the thread that finalises MPI.
   virtual void before_end() noexcept = 0;
 
  protected:
   user() = default;
   ~user() = default;
 
-  /// While MPI runs. Throws error.
+  /// Registers this user. May be called only while MPI is running. Throws error.
   void join();
   void leave() noexcept;
 };

@@ -7,15 +7,19 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What nodes send each other over MPI. A message is a prefix, a header, and of lanes the bytes.
-/// The bytes of a copy are a message of their own, with a tag of its own, which the header names.
+/// Messages between nodes over MPI. A message consists of a prefix and a header. In a message of a
+/// lane, the lane's bytes follow the header. The bytes of a copy are a message of their own,
+/// without a prefix and header, and with a tag of its own. The message that announces or requests
+/// the copy names this tag in its header.
 namespace farcall::mpi {
 
-/// Those of lanes have the numbers of lane_message, and their headers.
+/// Kinds of messages. The messages of lanes have the numbers and the headers of lane_message.
 enum class message : std::uint16_t {
-  put = last_lane_message + 1, ///< copy_header: its bytes are on their way
-  done,                        ///< copy_header: the answer to a put, or no to a get
-  get,                         ///< copy_header: the answer is the bytes
+  /// Announces a put, whose bytes are a message of their own (copy_header).
+  put = last_lane_message + 1,
+  done, ///< reply to a put, or refusal of a get (copy_header)
+  /// Asks for the bytes of a get; the message with the bytes is the reply (copy_header).
+  get,
 };
 
 struct prefix {
@@ -26,28 +30,28 @@ struct prefix {
 enum class copy_status : std::uint32_t { done = 0, refused = 1 };
 
 struct copy_header {
-  std::uint64_t key = 0; ///< the receiver's
+  std::uint64_t key = 0; ///< the receiver's key
   std::uint32_t from = 0;
-  copy_status status = copy_status::done; ///< of an answer
-  std::uint64_t id = 0;                   ///< chosen by who asks
-  std::uint64_t address = 0;              ///< of who is asked
+  copy_status status = copy_status::done; ///< set in replies
+  std::uint64_t id = 0;                   ///< chosen by the requester
+  std::uint64_t address = 0;              ///< in the responder's memory
   std::uint32_t bytes = 0;
-  std::uint32_t tag = 0; ///< of the bytes
+  std::uint32_t tag = 0; ///< tag of the bytes
 };
 static_assert(sizeof(copy_header) == 40);
 
-/// Prefix, header and bytes. What MPI sends eagerly within a machine is mostly limited to 4 KiB; a
-/// message that is sent so needs nobody who receives it now.
+/// Size of a message, with prefix, header and bytes. Most MPI libraries send up to 4 KiB eagerly
+/// within a machine, that is, without waiting for the receiver.
 inline constexpr std::size_t message_bytes = 3968;
-inline constexpr std::size_t most_header = sizeof(copy_header);
+inline constexpr std::size_t max_header = sizeof(copy_header);
 inline constexpr std::size_t lane_bytes_in_message =
     message_bytes - sizeof(prefix) - sizeof(lane_header);
 
-/// Tags of the bytes of copies: those of puts, and of answers to gets. A process does not use one
-/// again while another copy may still have it.
+/// Kinds of tags for the bytes of copies: one kind for puts, one for replies to gets. Each kind has
+/// so many tags that a process does not use a tag again while an earlier copy may still use it.
 enum class copy_way : std::uint32_t { put = 0, get = 1 };
 inline constexpr std::uint32_t copy_tags = 8192;
-inline constexpr std::uint32_t first_copy_tag = most_tags;
+inline constexpr std::uint32_t first_copy_tag = max_tags;
 static_assert(first_copy_tag + 2 * copy_tags - 1 <= 32767, "MPI promises no more");
 
 [[nodiscard]] inline std::uint32_t next_tag(copy_way way) noexcept {

@@ -1,4 +1,5 @@
-// The transport as a module, which programs load: FARCALL_TRANSPORT_MODULES=libfarcall-mpi.so.
+// The transport mpi as a module, which programs load with
+// FARCALL_TRANSPORT_MODULES=libfarcall-mpi.so.
 
 #include <farcall/transport/mpi/entry.hpp>
 #include <farcall/transport/transport_module.hpp>

@@ -15,13 +15,14 @@
 namespace farcall::mpi {
 namespace {
 
-/// More than shared memory and UCX, less than TCP.
+/// Cost of a route over MPI: more than shared memory and UCX, less than TCP.
 constexpr unsigned mpi_cost = 80;
 
-/// At the end: for what was committed to go out.
+/// Longest time, at the end of the job, for sending bytes that were committed before.
 constexpr std::chrono::seconds last_sending{1};
 
-/// For the one thread that may call MPI, where it has no lane.
+/// Driver for the one thread that may call MPI. By this driver, the thread makes progress even if
+/// it has no lane.
 class engine_driver final : public lane_driver {
  public:
   explicit engine_driver(engine& of) noexcept : engine_(&of) {}
@@ -100,7 +101,8 @@ class mpi_transport final : public message_transport, private engine::receiver {
       before_end();
       is_ending_ = true;
     }
-    // Before the lanes and copies go, whose memory MPI may still read and write.
+    // Stop the engine before the lanes and copies are destroyed, because MPI may still read and
+    // write their memory.
     engine_.stop();
   }
 
@@ -127,7 +129,7 @@ class mpi_transport final : public message_transport, private engine::receiver {
   }
   bool is_forked() const noexcept override { return engine_.is_forked(); }
 
-  // ---- what arrives; with the engine's lock
+  // ---- messages that arrive; called with the engine's lock
 
   void on_message(std::uint16_t kind, int from, std::span<const std::byte> header,
                   std::span<const std::byte> bytes) noexcept override {
@@ -190,7 +192,7 @@ std::unique_ptr<transport> make(const transport_site& site, std::uint32_t ring_b
     start();
   }
   const threads level = thread_level();
-  // The time that MPI itself took to start, seconds on a busy machine, is not part of it.
+  // Begin to measure `time` here, because the start of MPI above takes seconds on a busy machine.
   return std::make_unique<mpi_transport>(site, ring_bytes,
                                          find_world(*site.group, deadline_after(time)), level);
 }

@@ -19,7 +19,8 @@ void peer_table::admit(const card& peer) {
   e.key = its.key;
   e.rank = static_cast<std::int32_t>(its.rank);
   e.tag = static_cast<std::int32_t>(its.tag);
-  // Release; partner: the acquire load in is_admitted().
+  // Release, paired with the acquire load in is_admitted(), so that a thread that sees the node as
+  // admitted also sees the complete entry.
   e.is_admitted.store(true, std::memory_order_release);
 }
 
@@ -48,7 +49,10 @@ connection& peer_table::use(node_id peer) {
 connection& peer_table::connected(node_id peer) {
   if (!is_admitted(peer)) throw error(node_text(peer) + " cannot be reached by MPI", peer);
   connection& to = use(peer);
-  if (to.is_gone || to.has_failed) throw error(node_text(peer) + " is gone", peer);
+  if (to.is_gone || to.has_failed) {
+    throw node_failed(node_text(peer) + " can no longer be reached: its connection has ended",
+                      peer);
+  }
   if (to.rank < 0) {
     const entry& e = known_[peer];
     to.key = e.key;

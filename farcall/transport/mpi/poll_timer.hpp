@@ -7,8 +7,8 @@
 
 namespace farcall::mpi {
 
-/// The descriptor that a node's progress thread waits for: readable when a time has come. MPI has
-/// none that tells of messages.
+/// Descriptor that a node's event loop waits for. The descriptor is a timer, because MPI has no
+/// descriptor for messages.
 class poll_timer {
  public:
   /// Throws error.
@@ -16,20 +16,22 @@ class poll_timer {
 
   [[nodiscard]] int fd() const noexcept { return timer_.get(); }
 
-  /// Becomes readable after that time, unless a time was set before that has not come yet. Any
-  /// thread.
+  /// Makes the descriptor readable after `delay`. Does nothing if the timer is already set. Any
+  /// thread may call this.
   void after(std::chrono::nanoseconds delay) noexcept {
-    // Sequentially consistent, as in take(): either the thread that takes the time sees what we
-    // have left for it, or we see that it has taken it and set the next.
+    // Sequentially consistent, like the store in take(), so that no work is missed. Either the
+    // thread that takes the timer's event sees the work that this thread has left for it, or this
+    // thread sets the timer again.
     if (!is_set_.exchange(true, std::memory_order_seq_cst)) set(delay);
   }
-  /// The same, in place of any time that was set before.
+  /// Makes the descriptor readable after `delay`, even if the timer is already set for another
+  /// time.
   void at_last_after(std::chrono::nanoseconds delay) noexcept {
     is_set_.store(true, std::memory_order_seq_cst);
     set(delay);
   }
 
-  /// It is not readable any more. One thread at a time.
+  /// Makes the descriptor unreadable. Called by one thread at a time.
   void take() noexcept;
 
  private:

@@ -8,8 +8,9 @@
 namespace farcall::mpi {
 namespace {
 
-/// Of nodes that are not admitted yet: more than they can have under way.
-constexpr std::size_t most_early = 4096;
+/// Limit of the stored requests of nodes that are not admitted yet. The limit is higher than the
+/// number of requests that such nodes can have in flight.
+constexpr std::size_t max_early = 4096;
 
 } // namespace
 
@@ -18,13 +19,14 @@ struct tagged_rma::sent_piece final : piece {
   engine::transfer transfer;
 };
 
-/// Bytes that a peer has asked for, or that come into a window of ours.
-struct tagged_rma::answer {
+/// Bytes that this node sends for a peer's get, or receives for a peer's put.
+struct tagged_rma::response {
   tagged_rma* engine = nullptr;
   connection* to = nullptr;
   std::uint64_t id = 0;
   bool is_put = false;
-  std::unique_ptr<std::byte[]> instead; ///< where refused bytes go
+  std::unique_ptr<std::byte[]> instead; ///< memory that receives the bytes of a put that was
+                                        ///< refused
   engine::transfer transfer;
 };
 
@@ -33,7 +35,7 @@ tagged_rma::tagged_rma(engine& by, node_id self, std::vector<memory_window> own,
 
 tagged_rma::~tagged_rma() = default;
 
-// ---- our side of copies that we ask for ---------------------------------------------------------
+// ---- copies that this node requests -------------------------------------------------------------
 
 std::unique_ptr<message_rma::piece> tagged_rma::make_piece() {
   auto made = std::make_unique<sent_piece>();
@@ -54,7 +56,7 @@ void tagged_rma::start(piece& p) noexcept {
     }
     return;
   }
-  // The receive first, so that the bytes need not wait for it.
+  // Post the receive before the request is sent, so that the bytes need not wait for the receive.
   const std::uint32_t tag = next_tag(copy_way::get);
   if (!engine_->start_receive(sent.transfer, to, tag, p.memory, p.bytes)) {
     was_sent(p, false);
@@ -80,23 +82,24 @@ void tagged_rma::on_piece(void* data, bool is_good) noexcept {
   }
 }
 
-/// A receive can be taken back, unless its bytes are coming.
+/// Cancels the receive of a get, unless its bytes are already arriving.
 void tagged_rma::withdraw(piece& p) noexcept {
   if (!p.is_put) engine_->cancel(static_cast<sent_piece&>(p).transfer);
 }
 
 void tagged_rma::forget(node_id peer) noexcept {
   end_all(peer);
-  std::vector<answer*> coming;
-  for (const auto& [a, owned] : answers_) {
+  std::vector<response*> coming;
+  for (const auto& [a, owned] : replies_) {
     if (a->is_put && a->to->node == peer) coming.push_back(a);
   }
-  // May end it at once.
-  for (answer* const a : coming)
+  // Collect the responses before cancelling them, because cancel() may at once erase a response
+  // from the table.
+  for (response* const a : coming)
     engine_->cancel(a->transfer);
 }
 
-// ---- what peers ask for, and answer -------------------------------------------------------------
+// ---- copies that peers request, and replies -----------------------------------------------------
 
 void tagged_rma::take(message kind, int rank, const copy_header& h) noexcept {
   try {
@@ -104,8 +107,9 @@ void tagged_rma::take(message kind, int rank, const copy_header& h) noexcept {
       take_done(h);
       return;
     }
-    if (!peers_->is_admitted(h.from) && early_.size() < most_early) {
-      // It has had our card before we have had its.
+    if (!peers_->is_admitted(h.from) && early_.size() < max_early) {
+      // Keep the request until the peer is admitted here. The peer can be early, because it may get
+      // our card before we get its card.
       early_.push_back({kind, rank, h});
       return;
     }
@@ -126,7 +130,8 @@ void tagged_rma::take(message kind, int rank, const copy_header& h) noexcept {
 void tagged_rma::resume(node_id peer) noexcept {
   const auto its = std::partition(early_.begin(), early_.end(),
                                   [&](const early& e) { return e.header.from != peer; });
-  // Admitted, so that none is put back.
+  // take() handles all these requests now, and stores none of them again, because the peer is
+  // admitted.
   std::for_each(its, early_.end(), [&](const early& e) { take(e.kind, e.rank, e.header); });
   early_.erase(its, early_.end());
 }
@@ -137,29 +142,31 @@ void tagged_rma::take_done(const copy_header& h) noexcept {
   if (p->is_put) {
     end(*p, h.status == copy_status::done);
   } else if (h.status != copy_status::done) {
-    // No bytes come. Once MPI has taken the receive back, nothing uses the piece.
+    // The peer has refused the get and sends no bytes. The piece ends now, and is released once MPI
+    // has cancelled the receive.
     end(*p, false);
     withdraw(*p);
   }
 }
 
 void tagged_rma::take_put(connection& from, const copy_header& h) {
-  auto made = std::make_unique<answer>();
-  answer& a = *made;
+  auto made = std::make_unique<response>();
+  response& a = *made;
   a.engine = this;
   a.to = &from;
   a.id = h.id;
   a.is_put = true;
-  a.transfer = {&tagged_rma::on_answer, &a};
+  a.transfer = {&tagged_rma::on_reply, &a};
   auto* to = reinterpret_cast<std::byte*>(h.address);
   if (!check_own(from.node, h.address, h.bytes)) {
-    // They are on their way, and stay with MPI until somebody takes them.
+    // Receive the bytes of a refused put into other memory. The bytes are already in flight, and
+    // MPI would keep them until they are received.
     a.instead = std::make_unique_for_overwrite<std::byte[]>(h.bytes);
     to = a.instead.get();
   }
-  answers_.emplace(&a, std::move(made));
+  replies_.emplace(&a, std::move(made));
   if (engine_->start_receive(a.transfer, from, h.tag, to, h.bytes)) return;
-  answers_.erase(&a);
+  replies_.erase(&a);
   reply(from, h.id, copy_status::refused);
 }
 
@@ -168,27 +175,27 @@ void tagged_rma::take_get(connection& from, const copy_header& h) {
     reply(from, h.id, copy_status::refused);
     return;
   }
-  auto made = std::make_unique<answer>();
-  answer& a = *made;
+  auto made = std::make_unique<response>();
+  response& a = *made;
   a.engine = this;
   a.to = &from;
-  a.transfer = {&tagged_rma::on_answer, &a};
-  answers_.emplace(&a, std::move(made));
+  a.transfer = {&tagged_rma::on_reply, &a};
+  replies_.emplace(&a, std::move(made));
   if (engine_->start_send(a.transfer, from, h.tag, reinterpret_cast<const std::byte*>(h.address),
                           h.bytes)) {
     return;
   }
-  answers_.erase(&a);
+  replies_.erase(&a);
   reply(from, h.id, copy_status::refused);
 }
 
-void tagged_rma::on_answer(void* data, bool is_good) noexcept {
-  auto* const a = static_cast<answer*>(data);
+void tagged_rma::on_reply(void* data, bool is_good) noexcept {
+  auto* const a = static_cast<response*>(data);
   tagged_rma& self = *a->engine;
   if (a->is_put) {
     self.reply(*a->to, a->id, is_good && !a->instead ? copy_status::done : copy_status::refused);
   }
-  self.answers_.erase(a);
+  self.replies_.erase(a);
 }
 
 void tagged_rma::reply(connection& to, std::uint64_t id, copy_status status) noexcept {

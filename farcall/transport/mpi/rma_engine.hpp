@@ -12,8 +12,8 @@
 
 namespace farcall::mpi {
 
-/// Copies by messages of MPI's, straight from and to the memory of both ends: a put announces its
-/// bytes, and a get asks for them, by a small message that names the tag under which they come.
+/// Copies by MPI messages, directly from and to the memory of both ends. A small message announces
+/// a put, or requests a get, and names the tag of the message that has the bytes.
 class tagged_rma final : public message_rma {
  public:
   tagged_rma(engine& by, node_id self, std::vector<memory_window> own, peer_table& peers);
@@ -21,16 +21,16 @@ class tagged_rma final : public message_rma {
 
   // ---- with the lock
 
-  /// A message of copies, from that rank.
+  /// Handles a message about a copy. The sender is the process with rank `rank`.
   void take(message kind, int rank, const copy_header& h) noexcept;
-  /// The peer has been admitted: what it has asked for before is answered.
+  /// Handles the stored requests of a peer, which has now been admitted.
   void resume(node_id peer) noexcept;
-  /// Copies with the peer end.
+  /// Ends all copies to and from this peer.
   void forget(node_id peer) noexcept;
 
  private:
   struct sent_piece;
-  struct answer;
+  struct response;
   struct early {
     message kind;
     int rank;
@@ -44,7 +44,8 @@ class tagged_rma final : public message_rma {
   message_peer& connected(node_id peer) override { return peers_->connected(peer); }
   std::unique_ptr<piece> make_piece() override;
   void start(piece& p) noexcept override;
-  /// A send to a process that is gone stays with MPI, which reads nothing for it any more.
+  /// Always true: if the peer is gone, MPI may keep a send to it for ever, but no longer reads the
+  /// memory of the piece.
   bool may_stay(const piece& /*p*/) const noexcept override { return true; }
   void withdraw(piece& p) noexcept override;
 
@@ -55,13 +56,13 @@ class tagged_rma final : public message_rma {
   void reply(connection& to, std::uint64_t id, copy_status status) noexcept;
 
   static void on_piece(void* piece, bool is_good) noexcept;
-  static void on_answer(void* answer, bool is_good) noexcept;
+  static void on_reply(void* response, bool is_good) noexcept;
 
   engine* engine_;
   node_id self_;
   peer_table* peers_;
-  std::unordered_map<answer*, std::unique_ptr<answer>> answers_;
-  std::vector<early> early_; ///< asked for by nodes that are not admitted yet
+  std::unordered_map<response*, std::unique_ptr<response>> replies_;
+  std::vector<early> early_; ///< stored requests of nodes that are not admitted yet
 };
 
 } // namespace farcall::mpi

@@ -17,7 +17,8 @@ void require(int result, const char* what) {
   if (result != MPI_SUCCESS) throw error(std::string(what) + ": " + text_of(result));
 }
 
-/// Of something that all processes take part in.
+/// Waits until a collective operation has completed, in which all processes have to take part.
+/// Throws error at the deadline.
 void wait_for(MPI_Request& request, const char* what, time_point deadline) {
   for (;;) {
     int is_done = 0;
@@ -46,7 +47,9 @@ void require_place(const world& w, const group_place& here) {
               std::to_string(here.size) + ")");
 }
 
-/// Memory that a collective which was given up may still use.
+/// Agrees with the other processes on the communicator's number. Process 0 chooses the number, and
+/// MPI sends it to the others. If the operation is given up, the memory of the number is leaked,
+/// because MPI may still write to it.
 void agree_on_number(world& w, time_point deadline) {
   auto number = std::make_unique<std::uint64_t>(0);
   if (w.rank == 0 &&
@@ -67,15 +70,18 @@ void agree_on_number(world& w, time_point deadline) {
 }
 
 void finish(world& made, time_point deadline) {
-  // Otherwise a result that is not good would end the process.
+  // Make MPI return its errors as results. By default, MPI ends the process at an error.
   require(::MPI_Comm_set_errhandler(made.communicator, MPI_ERRORS_RETURN),
           "MPI_Comm_set_errhandler");
   agree_on_number(made, deadline);
 }
 
-/// Duplicates the communicator; a collective call of all its processes.
+/// Duplicates the communicator `of`. This call is collective, so that all processes of `of` must
+/// make it.
 std::shared_ptr<world> duplicate_of(MPI_Comm of, const group_place& here, time_point deadline) {
-  // Never freed where it is given up: MPI writes the communicator when it has it.
+  // Keep a second reference to the object until the duplicate is made, because MPI writes the
+  // communicator into the object at that time. If the operation is given up, this reference, and so
+  // the object, is leaked.
   auto made = std::make_shared<world>();
   made->communicator = of;
   measure(*made);
@@ -89,7 +95,7 @@ std::shared_ptr<world> duplicate_of(MPI_Comm of, const group_place& here, time_p
   return made;
 }
 
-/// One in a process, for all its jobs.
+/// Returns the duplicate of MPI_COMM_WORLD, which a process makes once for all its jobs.
 std::shared_ptr<const world> duplicate_of_all(const group_place& here, time_point deadline) {
   static std::mutex mutex;
   static auto* const last = new std::shared_ptr<const world>;
@@ -99,19 +105,19 @@ std::shared_ptr<const world> duplicate_of_all(const group_place& here, time_poin
   return *last;
 }
 
-/// The attribute of a communicator.
+/// Value of the attribute by which a communicator keeps its duplicate.
 struct kept_world {
   std::shared_ptr<const world> made;
   std::shared_ptr<const owned_communicator> owner;
 };
 
-/// MPI calls it when the program frees the communicator.
+/// Callback that MPI calls when the program frees a communicator that keeps a duplicate.
 int drop_world(MPI_Comm, int, void* kept, void*) {
   delete static_cast<kept_world*>(kept);
   return MPI_SUCCESS;
 }
 
-/// The number of the attribute by which communicators keep their worlds.
+/// Returns the key of the attribute in which a communicator keeps its duplicate.
 int world_attribute() {
   static const int number = [] {
     int made = MPI_KEYVAL_INVALID;
@@ -122,7 +128,8 @@ int world_attribute() {
   return number;
 }
 
-/// Returns the duplicate of the communicator, made by the first job that asks for it.
+/// Returns the duplicate of the communicator `of`. The first job that asks for the duplicate makes
+/// it, and later jobs get the same one.
 std::shared_ptr<const world> duplicate_of_part(MPI_Comm of, const group_place& here,
                                                time_point deadline) {
   void* kept = nullptr;
@@ -138,7 +145,7 @@ std::shared_ptr<const world> duplicate_of_part(MPI_Comm of, const group_place& h
   return made;
 }
 
-/// True if MPI can be called, and by this thread.
+/// True if MPI is running and this thread may call it.
 bool may_call_mpi() noexcept {
   if (phase_now() != phase::running) return false;
   int level = MPI_THREAD_SINGLE;

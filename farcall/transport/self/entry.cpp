@@ -5,9 +5,9 @@ namespace farcall::self {
 
 transport_entry entry() {
   transport_entry row;
-  row.scheme = "self";
+  row.scheme = scheme;
   row.available = [] {
-    return std::vector<availability>{{"self", true, "calls of a node to itself"}};
+    return std::vector<availability>{{scheme, true, "calls of a node to itself"}};
   };
   row.make = [](transport_site& site) {
     return self::make({site.self, site.lane_bytes, site.doorbells});

@@ -4,7 +4,9 @@
 
 namespace farcall::self {
 
-/// The row of calls of a node to itself.
+inline constexpr const char* scheme = "self";
+
+/// Returns the table row of the transport by which a node calls itself.
 [[nodiscard]] transport_entry entry();
 
 } // namespace farcall::self

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/line_aligned_memory.hpp>
+#include <farcall/transport/self/entry.hpp>
 #include <farcall/transport/self/self.hpp>
 
 #include <map>
@@ -9,7 +10,7 @@
 namespace farcall::self {
 namespace {
 
-/// Both ends' ids of one lane differ in the lowest bit.
+/// Lowest bit of the id of a lane's end. The bit is set if the end is the opener's.
 constexpr std::uint64_t opener_bit = 1;
 
 struct counter {
@@ -24,14 +25,14 @@ struct self_lane {
   std::uint32_t worker = 0;
   bool own_worker = false;
   std::atomic<bool> closing{false};
-  bool is_given_up = false; ///< by its acceptor; mutex_
+  bool is_given_up = false; ///< true once the acceptor's end was closed; guarded by mutex_
 };
 
 class self_transport final : public transport {
  public:
   explicit self_transport(options o) : own_(o) {}
 
-  std::string_view scheme() const noexcept override { return "self"; }
+  std::string_view scheme() const noexcept override { return self::scheme; }
 
   transport_traits traits() const noexcept override {
     return {record_limit(own_.ring_bytes), true};
@@ -65,7 +66,9 @@ class self_transport final : public transport {
     attach(end.out, lane.rings.get(), own_.ring_bytes, lane.requests.consumed);
     attach(end.in, lane.rings.get() + own_.ring_bytes, own_.ring_bytes, lane.replies.consumed);
     notify_on_commit(end.out, own_.doorbells[shape.worker]);
-    // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+    // Increment the counter of new lanes before the doorbell is checked. Both are sequentially
+    // consistent, so that one of two things holds: a receiver that is about to sleep sees the new
+    // count, or this thread sees that the receiver has armed its doorbell.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
     notify_of_lane(own_.doorbells[shape.worker], own_.doorbells.back(), shape.own_worker);
     return end;
@@ -90,7 +93,8 @@ class self_transport final : public transport {
     const std::lock_guard guard(mutex_);
     const auto at = lanes_.find(accepted.id);
     if (at == lanes_.end()) return true;
-    // Acquire; partner: the release store in close().
+    // Acquire, paired with the release store in close(), so that all records are visible that the
+    // opener has committed before it closed the lane.
     return at->second->closing.load(std::memory_order_acquire) &&
            !has_record(accepted.in, accepted.in.tail);
   }
@@ -99,7 +103,8 @@ class self_transport final : public transport {
     const std::lock_guard guard(mutex_);
     const auto at = lanes_.find(end.id & ~opener_bit);
     if (at == lanes_.end()) return;
-    // The other end may still be used: whoever comes second gives the memory back.
+    // Free the lane's memory once both ends were closed. After the first close, the other end may
+    // still be in use.
     self_lane& lane = *at->second;
     if ((end.id & opener_bit) == 0) {
       lane.is_given_up = true;

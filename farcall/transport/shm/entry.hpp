@@ -4,7 +4,7 @@
 
 namespace farcall::shm {
 
-/// The row of nodes on one machine.
+/// Returns the table row of the transport between nodes on one machine.
 [[nodiscard]] transport_entry entry();
 
 } // namespace farcall::shm

@@ -11,10 +11,10 @@
 namespace farcall::shm {
 namespace {
 
-/// A receive segment and the windows of a card.
-constexpr std::uint32_t most_files = 17;
+/// Largest number of a node's files: its receive segment, and the windows of its card.
+constexpr std::uint32_t max_files = 17;
 
-/// Zero when it cannot be told.
+/// Returns the identity of this process's PID namespace, or zero if it cannot be read.
 std::uint64_t namespace_of_processes() noexcept {
   struct stat of{};
   return ::stat("/proc/self/ns/pid", &of) == 0 ? of.st_ino : 0;
@@ -49,12 +49,12 @@ std::vector<std::byte> open_files::encode() const {
 }
 
 open_files open_files::decode(std::span<const std::byte> bytes) {
-  byte_reader r(bytes, "what a node tells of its memory");
+  byte_reader r(bytes, "the description of a node's memory files");
   open_files all;
   all.processes = r.number<std::uint64_t>();
   all.process = r.number<std::uint64_t>();
   const auto count = r.number<std::uint32_t>();
-  if (count == 0 || count > most_files) throw malformed_message("a node has too many files");
+  if (count == 0 || count > max_files) throw malformed_message("a node has too many files");
   for (std::uint32_t i = 0; i < count; ++i) {
     file f;
     f.number = r.number<std::uint32_t>();
@@ -63,7 +63,9 @@ open_files open_files::decode(std::span<const std::byte> bytes) {
     f.inode = r.number<std::uint64_t>();
     all.files.push_back(f);
   }
-  if (!r.empty()) throw malformed_message("what a node tells of its memory is followed by more");
+  if (!r.empty())
+    throw malformed_message(
+        "the description of a node's memory files is followed by something else");
   return all;
 }
 
@@ -75,7 +77,8 @@ std::vector<segment> open_files::map(node_id owner) const {
   std::vector<segment> all;
   for (const file& f : files) {
     const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(f.number);
-    // Not before it is known to be that file: opening another's could have effects.
+    // Check that the path leads to the expected file before opening it, because opening another
+    // file could have side effects.
     struct stat of{};
     if (::stat(path.c_str(), &of) != 0) {
       if (errno == ENOENT || errno == ESRCH) {

@@ -30,7 +30,7 @@ TEST(open_files, are_found_and_mapped) {
   EXPECT_STREQ(reinterpret_cast<const char*>(first.data()), "back");
 }
 
-TEST(open_files, that_are_others_are_not_opened) {
+TEST(open_files, are_not_mapped_if_they_differ) {
   const segment memory = segment::create("memory", bytes);
   const memory_file own[] = {{memory.fd(), memory.size()}};
   const open_files right = open_files::describe(own);

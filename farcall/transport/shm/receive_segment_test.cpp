@@ -40,7 +40,7 @@ segment second_view(const segment& memory) {
 
 // ---- layout -------------------------------------------------------------------------------------
 
-TEST(receive_segment, its_parts_lie_inside_and_apart) {
+TEST(receive_segment, parts_are_inside_and_disjoint) {
   for (const std::uint32_t bytes : {4096U, 65536U}) {
     const segment memory = formatted(bytes);
     const receive_segment h = receive_segment::view(memory);
@@ -65,8 +65,8 @@ TEST(receive_segment, its_parts_lie_inside_and_apart) {
   }
 }
 
-// The numbers of docs/wire.md: another program may have been built from another source.
-TEST(receive_segment, its_parts_lie_where_the_wire_format_says) {
+// Offsets as in docs/wire.md: the peer may be built from another version of the source.
+TEST(receive_segment, parts_are_at_the_wire_formats_offsets) {
   const segment memory = formatted();
   const receive_segment h = receive_segment::view(memory);
   const auto offset = [&](const void* part) {
@@ -123,7 +123,7 @@ TEST(receive_segment, knows_which_lanes_were_never_claimed) {
   EXPECT_EQ(h.lanes_claimed(), receive_segment_lanes) << "a peer may have written it";
 }
 
-// ---- receive segments that are none -------------------------------------------------------------
+// ---- invalid receive segments -------------------------------------------------------------------
 
 template <class Change>
 void expect_refused(Change change) {
@@ -168,7 +168,7 @@ TEST(hostile_receive_segment, a_segment_of_zeros_is_refused) {
 
 // ---- lanes that a faulty peer sets up -----------------------------------------------------------
 
-/// Node 0, with a receive segment that node 1 can write to as it likes.
+/// Node 0, with a receive segment to which node 1 could write anything; the test writes for node 1.
 struct two_nodes {
   segment receive_segment_of_0 = formatted();
   segment receive_segment_of_1 = formatted();
@@ -233,7 +233,7 @@ TEST(hostile_lane, impossible_states_are_not_served) {
   }
 }
 
-TEST(hostile_lane, an_impossible_number_of_claimed_lanes_harms_nobody) {
+TEST(hostile_lane, an_impossible_number_of_claimed_lanes_is_limited) {
   two_nodes n;
   n.forge_lane(receive_segment_lanes - 1, lane_state::open, 1, 0);
   n.own.header().claimed = 0xFFFFFFFFU;
@@ -241,7 +241,7 @@ TEST(hostile_lane, an_impossible_number_of_claimed_lanes_harms_nobody) {
   EXPECT_FALSE(n.t->accept());
 }
 
-TEST(hostile_lane, one_that_is_not_served_does_not_keep_others_from_it) {
+TEST(hostile_lane, an_unserved_lane_does_not_block_others) {
   two_nodes n;
   n.forge_lane(0, lane_state::open, 77, 0);
   n.forge_lane(1, lane_state::open, 1, receive_segment_doorbells);
@@ -251,7 +251,7 @@ TEST(hostile_lane, one_that_is_not_served_does_not_keep_others_from_it) {
   EXPECT_EQ(c->in.base, n.own.request_ring(2));
 }
 
-TEST(hostile_lane, one_of_a_peer_whose_own_segment_is_none_is_not_served) {
+TEST(hostile_lane, is_not_served_without_a_valid_peer_segment) {
   two_nodes n;
   const segment zeros = segment::create("farcall-receive-test", receive_segment::bytes(ring_bytes));
   node_memory of_2{2, second_view(zeros), {}};
@@ -266,9 +266,9 @@ TEST(hostile_lane, one_of_a_peer_whose_own_segment_is_none_is_not_served) {
   EXPECT_FALSE(n.t->is_lane_to_come(2));
 }
 
-// ---- who can be reached -------------------------------------------------------------------------
+// ---- reachability -------------------------------------------------------------------------------
 
-TEST(shm_accept, finds_the_lanes_of_a_node_that_it_gets_to_know_later) {
+TEST(shm_accept, finds_lanes_of_nodes_introduced_later) {
   two_nodes n;
   const segment receive_segment_of_2 = formatted();
   n.forge_lane(0, lane_state::open, 2, 7);
@@ -301,7 +301,7 @@ TEST(shm_reachability, says_why_not) {
   EXPECT_FALSE(n.t->reachability_of(peer).possible);
 }
 
-TEST(shm_reachability, a_machine_that_cannot_be_identified_reaches_nobody) {
+TEST(shm_reachability, an_unidentified_machine_reaches_no_peer) {
   const segment own = formatted();
   const segment other = formatted();
   options o;
@@ -319,13 +319,14 @@ TEST(shm_rma_engine, does_not_reach_into_an_emulator) {
   std::uint64_t there = 7;
   std::uint64_t here = 0;
   const auto get = [&](const std::string& architecture) {
-    // A node is admitted once.
+    // New nodes for each call, because a node is admitted once.
     const two_nodes n;
     card peer;
     peer.id = 1;
     peer.machine = "here";
     peer.architecture = architecture;
-    peer.pid = static_cast<std::uint64_t>(::getpid()); // ourselves, which every system allows
+    // this process itself, which every system allows
+    peer.pid = static_cast<std::uint64_t>(::getpid());
     n.t->admit(peer);
     return n.t->rma_engine()->get(1, reinterpret_cast<std::uintptr_t>(&there),
                                   reinterpret_cast<std::byte*>(&here), sizeof here, no_deadline);

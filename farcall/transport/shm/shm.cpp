@@ -23,15 +23,16 @@ namespace {
 
 constexpr unsigned shm_cost = 10;
 
-/// Whether the system reads another process at the addresses that this process itself uses. Under
-/// an emulator they may be shifted, and what lies there is the emulator's.
+/// True if cross-memory attach can use the addresses that the peer itself uses. False if an
+/// emulator runs the peer, so that the peer's architecture is not the machine's: the peer's
+/// addresses may then be shifted, and may belong to the emulator.
 bool has_true_addresses(const card& peer) {
   utsname own{};
   return peer.architecture.empty() || (::uname(&own) == 0 && peer.architecture == own.machine);
 }
 
-/// Where a lane is: in whose receive segment, and at which index. The serial number tells it from
-/// the lanes that were there before.
+/// Returns the id of a lane: the node that has the lane's receive segment, and the lane's index in
+/// that segment. The serial number distinguishes the lane from earlier lanes at the same index.
 constexpr std::uint64_t endpoint_id(std::uint32_t serial, node_id receive_segment_of,
                                     std::uint32_t lane) noexcept {
   return std::uint64_t{serial} << 32 | receive_segment_of << 16 | lane;
@@ -45,10 +46,11 @@ constexpr node_id receive_segment_of(const endpoint& end) noexcept {
 constexpr std::uint32_t lane_of(const endpoint& end) noexcept {
   return static_cast<std::uint32_t>(end.id) & 0xffff;
 }
-static_assert(most_receive_segment_lanes <= 65536 && most_node_numbers <= 65536);
+static_assert(max_receive_segment_lanes <= 65536 && max_node_numbers <= 65536);
 
-/// Of each ring, what is mapped ahead of its first use. Most lanes carry few messages; whole rings
-/// would be most of the memory, and of the time, of a job in which all nodes call all others.
+/// Number of bytes at the start of each ring that are mapped when the lane is opened or accepted.
+/// Mapping more would be wasteful, because most lanes carry few messages. In a job in which all
+/// nodes call each other, mapping whole rings would take most of the job's memory and time.
 constexpr std::size_t prefaulted_bytes = 8192;
 
 void prefault_rings(const receive_segment& of, std::uint32_t lane) noexcept {
@@ -57,12 +59,13 @@ void prefault_rings(const receive_segment& of, std::uint32_t lane) noexcept {
   prefault(of.reply_ring(lane), bytes);
 }
 
-/// Copies bulk memory to and from peers: through the mapped windows, or by cross-memory attach.
+/// Copies large amounts of memory to and from peers, either through the mapped windows or by
+/// cross-memory attach.
 class shm_rma_engine final : public rma_engine {
  public:
   struct target {
-    /// Zero before the peer joins, after it failed, and where its memory cannot be reached in this
-    /// way.
+    /// Process number of the peer, for cross-memory attach. Zero before the peer joins, after it
+    /// has failed, and if cross-memory attach cannot use the peer's addresses.
     std::atomic<pid_t> pid{0};
     std::vector<mapped_window> windows;
   };
@@ -81,7 +84,8 @@ class shm_rma_engine final : public rma_engine {
     targets_.publish(peer.id, std::move(t));
   }
 
-  /// The number may soon be that of another process.
+  /// Clears the peer's process number, because the system may soon give that number to another
+  /// process.
   void forget(node_id peer) noexcept {
     if (target* const t = targets_.find(peer)) t->pid.store(0, std::memory_order_relaxed);
   }
@@ -129,7 +133,9 @@ class shm_rma_engine final : public rma_engine {
     if (pid == 0) return false;
     while (bytes > 0) {
       if (deadline != no_deadline && clock::now() >= deadline) return false;
-      // One call moves at most 2 GiB less a page; within a deadline, what takes a few milliseconds.
+      // Limit the bytes of one call. The system moves at most 2 GiB less a page in a call. If there
+      // is a deadline, a call may only take a few milliseconds, because the deadline is checked
+      // between calls.
       const std::uint64_t most = std::uint64_t{1} << (deadline == no_deadline ? 30 : 24);
       const std::size_t part = std::min(bytes, most);
       const iovec local{here, part};
@@ -197,11 +203,12 @@ class shm_transport final : public transport {
     for (std::uint32_t i = 0; i < there.lanes(); ++i) {
       lane_control& block = there.lane(i);
       std::uint32_t expected = lane_word(lane_state::free, 0);
-      // First without writing: whoever waits for a lane looks often.
+      // Load the state before trying to change it. A thread that waits for a lane gets here often,
+      // and must not write to the lane's cache line each time.
       if (block.word.load(std::memory_order_relaxed) != expected) continue;
       there.will_claim(i);
-      // Acquire; partner: the release store in close(), after which the receiver no longer polls
-      // it.
+      // Acquire, paired with the release store in close(), so that the receiver no longer polls the
+      // lane when this node uses it.
       if (!block.word.compare_exchange_strong(expected, lane_word(lane_state::claimed, own_.self),
                                               std::memory_order_acquire,
                                               std::memory_order_relaxed)) {
@@ -217,12 +224,15 @@ class shm_transport final : public transport {
 
   bool is_lane_to_come(node_id peer) const noexcept override {
     const peer_entry* const p = peers_.find(peer);
-    // open() has seen it. Acquire; partner: the release store in seen().
+    // Return false if the peer's receive segment was not read yet. In this case open() was not
+    // called for the peer, and so has not run out of lanes. Acquire, paired with the release store
+    // in seen(), so that the view of the segment is complete.
     if (p == nullptr || !p->is_seen.load(std::memory_order_acquire)) return false;
     const receive_segment& there = p->receive_segment;
     for (std::uint32_t i = 0; i < there.lanes(); ++i) {
       const lane_state state = state_of(there.lane(i).word.load(std::memory_order_relaxed));
-      // One that is being opened will be open; whoever waits finds out then.
+      // Return true for a claimed lane, too, because its opener may still give it back. If the
+      // opener opens the lane instead, the next call returns false.
       if (state != lane_state::open) return true;
     }
     return false;
@@ -237,16 +247,18 @@ class shm_transport final : public transport {
     for (std::uint32_t i = 0; i < claimed; ++i) {
       if (accepted_[i] != 0) continue;
       lane_control& block = own_.own_receive_segment.lane(i);
-      // Acquire; partner: the release store in set_up().
+      // Acquire, paired with the release store in set_up(), so that all writes of the opener to the
+      // lane are visible.
       const std::uint32_t word = block.word.load(std::memory_order_acquire);
       const lane_state state = state_of(word);
       if (state != lane_state::open && state != lane_state::closing) continue;
       const node_id opener = opener_of(word);
-      // Loaded once: the opener may still change it.
+      // Load the value once, because the opener may change it at any time.
       const std::uint32_t doorbell_index =
           std::atomic_ref<std::uint32_t>(block.doorbell).load(std::memory_order_relaxed);
-      // Not ours to repair: a lane with impossible contents stays unserved. One of a node that is
-      // not known yet is found when it is.
+      // Skip a lane with impossible contents, which another node has damaged. This node does not
+      // repair such a lane, which stays unserved. Also skip a lane of a node that is not known yet.
+      // A later call accepts that lane, once the node is known.
       peer_entry* const p = peers_.find(opener);
       if (p == nullptr || doorbell_index >= receive_segment_doorbells) continue;
       std::span<doorbell> doorbells;
@@ -263,7 +275,8 @@ class shm_transport final : public transport {
 
   bool is_closed(const endpoint& end) const noexcept override {
     const lane_control& block = own_.own_receive_segment.lane(lane_of(end));
-    // Acquire; partner: the release store in close(): we see all that was sent before.
+    // Acquire, paired with the release in close(), so that all records are visible that the opener
+    // has written before it closed the lane.
     return state_of(block.word.load(std::memory_order_acquire)) == lane_state::closing &&
            !has_record(end.in, end.in.tail);
   }
@@ -273,20 +286,23 @@ class shm_transport final : public transport {
     if (receive_segment_of(end) == own_.self) {
       if (accepted_[lane] != serial_of(end)) return;
       accepted_[lane] = 0;
-      // Release; partner: the acquire exchange in open().
+      // Release, paired with the acquire exchange in open(), so that this node no longer polls the
+      // lane when the next opener uses it.
       own_.own_receive_segment.lane(lane).word.store(lane_word(lane_state::free, 0),
                                                      std::memory_order_release);
       return;
     }
     {
-      // Of several closes only the first counts: the lane may be another's by now.
+      // Ignore a second call of close() for this lane, because the lane may belong to another
+      // opener after the first call.
       const std::lock_guard guard(mutex_);
       if (opened_.erase(end.id) == 0) return;
     }
     const receive_segment& there = peers_.find(receive_segment_of(end))->receive_segment;
     lane_control& block = there.lane(lane);
     std::uint32_t expected = lane_word(lane_state::open, own_.self);
-    // Release; partner: the acquire load in is_closed().
+    // Release, paired with the acquire load in is_closed(), so that a receiver that finds the lane
+    // closed also sees all records in it.
     if (block.word.compare_exchange_strong(expected, lane_word(lane_state::closing, own_.self),
                                            std::memory_order_release, std::memory_order_relaxed)) {
       notify_if_armed(there.doorbells()[end.worker]);
@@ -307,7 +323,8 @@ class shm_transport final : public transport {
   farcall::rma_engine* rma_engine() noexcept override { return &rma_engine_; }
 
  private:
-  /// Says whether the peer is on another machine, or another user's process.
+  /// Returns the reason why the peer's memory cannot be shared: the peer is on another machine, or
+  /// belongs to another user.
   [[nodiscard]] std::string difference_from(const card& peer) const {
     const std::size_t user = own_.machine.rfind('/') + 1;
     if (user == 0 || peer.machine.substr(0, user) != own_.machine.substr(0, user))
@@ -316,7 +333,8 @@ class shm_transport final : public transport {
            own_.machine.substr(user) + " here); run host and targets as one user";
   }
 
-  /// Neither was given the other's memory, as the host is on another machine.
+  /// True if this node and the peer can open each other's memory files. They need this if the host
+  /// is on another machine, so that the host has sent them no memory.
   [[nodiscard]] bool can_find_each_other(const card& peer) const {
     const std::span<const std::byte> told = bytes_for(peer, scheme());
     if (own_.files.empty() || told.empty()) return false;
@@ -331,29 +349,34 @@ class shm_transport final : public transport {
     auto entry = std::make_unique<peer_entry>();
     entry->memory = std::move(receives);
     entry->windows = std::move(windows);
-    // Mapped: nothing else needs the descriptors.
+    // Close the files' descriptors. The mappings of the files stay.
     entry->memory.close_file();
     for (segment& window : entry->windows)
       window.close_file();
     peers_.publish(node, std::move(entry));
-    // It may know us already, and have opened lanes that accept() has passed over.
+    // Make this node's threads call accept() again, because accept() has skipped the lanes that the
+    // new node has opened before this node knew it.
     const receive_segment& own = own_.own_receive_segment;
-    // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+    // Increment the counter of new lanes before the doorbell is checked. Both are sequentially
+    // consistent, so that one of two things holds: a receiver that is about to sleep sees the new
+    // count, or this thread sees that the receiver has armed its doorbell.
     own.header().arrivals.fetch_add(1, std::memory_order_seq_cst);
     notify_if_armed(own.doorbells().back());
   }
 
   struct peer_entry {
-    segment memory;                       ///< where it receives
-    shm::receive_segment receive_segment; ///< constant once `is_seen` is true
+    segment memory; ///< its receive segment
+    /// Set before `is_seen` becomes true, and constant from then on.
+    shm::receive_segment receive_segment;
     std::atomic<bool> is_seen{false};
-    std::vector<segment> windows; ///< memory its kernels allocate from, in the card's order
+    std::vector<segment> windows; ///< windows of the peer, in the order of its card
   };
 
-  /// Where the peer receives. Nothing is read there before the first lane between it and us: page
-  /// tables are made for what a process has touched. Throws malformed_message.
+  /// Returns the receive segment of a peer. This function reads the segment only when the first
+  /// lane between the peer and this node is opened, because page tables grow with the memory that a
+  /// process touches. Throws malformed_message.
   const receive_segment& seen(peer_entry& of) {
-    // Acquire; partner: the release store below.
+    // Acquire, paired with the release store below, so that the view of the segment is complete.
     if (!of.is_seen.load(std::memory_order_acquire)) [[unlikely]] {
       const std::lock_guard guard(mutex_);
       if (!of.receive_segment) of.receive_segment = receive_segment::view(of.memory);
@@ -362,7 +385,7 @@ class shm_transport final : public transport {
     return of.receive_segment;
   }
 
-  /// Never zero.
+  /// Returns a new serial number, which is never zero.
   std::uint32_t next_serial() noexcept {
     std::uint32_t serial = 0;
     while (serial == 0)
@@ -380,7 +403,7 @@ class shm_transport final : public transport {
     block.requests_consumed.store(0, std::memory_order_relaxed);
     block.replies_consumed.store(0, std::memory_order_relaxed);
     prefault_rings(there, lane);
-    // An earlier lane may have left records where this one starts.
+    // Clear the starts of the rings, where an earlier lane may have left records.
     clear_ring(there.request_ring(lane));
     clear_ring(there.reply_ring(lane));
 
@@ -401,9 +424,12 @@ class shm_transport final : public transport {
       throw;
     }
 
-    // Release; partner: the acquire load in accept().
+    // Release, paired with the acquire load in accept(), so that the acceptor sees all writes to
+    // the lane above.
     block.word.store(lane_word(lane_state::open, own_.self), std::memory_order_release);
-    // A sequentially consistent step, so that a receiver about to sleep sees it or is seen.
+    // Increment the counter of new lanes before the doorbell is checked. Both are sequentially
+    // consistent, so that one of two things holds: a receiver that is about to sleep sees the new
+    // count, or this thread sees that the receiver has armed its doorbell.
     there.header().arrivals.fetch_add(1, std::memory_order_seq_cst);
     notify_of_lane(wakes, there.doorbells().back(), shape.own_worker);
     return end;
@@ -426,10 +452,12 @@ class shm_transport final : public transport {
 
   options own_;
   node_table<peer_entry> peers_;
-  std::vector<std::uint32_t> accepted_; ///< serial numbers; zero: not accepted
+  /// Serial numbers of the accepted lanes, by index; zero if a lane is not accepted.
+  std::vector<std::uint32_t> accepted_;
   std::atomic<std::uint32_t> last_serial_{0};
   std::mutex mutex_;
-  std::unordered_set<std::uint64_t> opened_; ///< ids of lanes that we have open; with the mutex
+  std::unordered_set<std::uint64_t> opened_; ///< ids of the lanes that this node has opened;
+                                             ///< guarded by mutex_
   shm_rma_engine rma_engine_;
 };
 

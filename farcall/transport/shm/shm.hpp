@@ -8,21 +8,21 @@
 #include <string>
 #include <vector>
 
-/// Nodes on one machine: the two rings of a lane are the same memory on both sides, and cache
-/// coherence is the transport.
+/// Transport between nodes on one machine. The two rings of a lane are in memory that both nodes
+/// share, and cache coherence moves the bytes.
 namespace farcall::shm {
 
 struct options {
   node_id self = 0;
-  std::size_t nodes = 1;               ///< numbers of nodes are below it
-  std::string machine;                 ///< ours; see card::machine
+  std::size_t nodes = 1;               ///< limit of the node numbers: all are lower
+  std::string machine;                 ///< this machine; see card::machine
   receive_segment own_receive_segment; ///< outlives the transport
   std::vector<memory_file> files;      ///< see transport_site::memory_files
 };
 
-/// Lanes and copies to the other nodes of this machine, once their memory was taken: what the host
-/// hands out, or what two nodes that the host is not beside find in each other's open files. A
-/// peer's windows can be mapped, at the addresses in its card, once it was admitted.
+/// Makes the transport to the other nodes of this machine. The host sends each of these nodes the
+/// memory of the others. On a machine without the host, the nodes open each other's memory files
+/// instead. Once a peer was admitted, its windows can be mapped at the addresses in its card.
 [[nodiscard]] std::unique_ptr<transport> make(options o);
 
 } // namespace farcall::shm

@@ -3,12 +3,10 @@
 
 namespace farcall::conformance {
 
-INSTANTIATE_TEST_SUITE_P(shm, transport_conformance,
-                         ::testing::Values(backend{.place = "threads",
-                                                   .make = &shm_pair,
-                                                   .most_lanes = shm::receive_segment_lanes},
-                                           backend{.place = "processes",
-                                                   .make = &shm_pair,
-                                                   .most_lanes = shm::receive_segment_lanes}));
+INSTANTIATE_TEST_SUITE_P(
+    shm, transport_conformance,
+    ::testing::Values(
+        backend{.place = "threads", .make = &shm_pair, .max_lanes = shm::receive_segment_lanes},
+        backend{.place = "processes", .make = &shm_pair, .max_lanes = shm::receive_segment_lanes}));
 
 } // namespace farcall::conformance

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <farcall/base/event_loop.hpp>
 #include <farcall/base/limited_log.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
-#include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/refusals.hpp>
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
@@ -19,47 +19,53 @@
 
 namespace farcall::tcp {
 
-/// Takes in connections and reads what each says first, its preamble; whoever made the acceptor
-/// decides about the rest. Everything but start() and stop() happens on the reactor's thread.
+/// Accepts connections and reads the preamble of each; its owner decides what happens to the
+/// connection. Any thread may call start(), stop() and addresses(). All else runs on the loop's
+/// thread.
 class acceptor : public std::enable_shared_from_this<acceptor> {
  public:
-  /// A connection with a preamble that has no flaw, of which not a byte more was read. `from` is
-  /// for people. What it throws is why the connection was refused; connection_refused says of what
-  /// kind that is.
+  /// Function that takes over a connection whose preamble is valid, and from which no byte after
+  /// the preamble has been read. `from` is the peer's address for messages. If the function throws,
+  /// the connection is refused, with the exception's text as the reason; connection_refused also
+  /// names the kind of reason.
   using taker =
       std::function<void(unique_fd socket, const preamble& first, const std::string& from)>;
 
-  /// Is told of a connection that was refused, on the reactor's thread.
+  /// Function that is called on the loop's thread for each refused connection.
   using refusal_handler =
       std::function<void(const std::string& from, refusal_cause cause, const std::string& why)>;
 
-  /// Connections have `handshake_timeout` to say what they want.
-  acceptor(reactor& loop, std::vector<unique_fd> listeners,
+  /// A connection that has not sent its preamble within `handshake_timeout` is refused.
+  acceptor(event_loop& loop, std::vector<unique_fd> listeners,
            std::chrono::milliseconds handshake_timeout);
 
-  /// Connections that have not said, or not proved, what they want: together they may cost so much,
-  /// and a peer is served that does so at once. Fewer where the process may have few descriptors;
-  /// see unproved_limit().
-  static constexpr std::size_t most_unproved = 128;
+  /// Limit of the number of connections that have not sent a preamble yet. Servers apply the same
+  /// limit to connections whose client has not proved yet that it may connect. The limit bounds the
+  /// cost of such connections. A client that sends the preamble and the proof at once is still
+  /// served, because its connection counts only for a moment. The limit is lower if the process may
+  /// open only few descriptors; see unproved_limit().
+  static constexpr std::size_t max_unproved = 128;
 
-  /// Where it listens.
+  /// Addresses on which the acceptor listens.
   [[nodiscard]] const std::vector<address>& addresses() const noexcept { return addresses_; }
 
-  /// Begins. Once. Without `refused` the log is told of refusals, not too often.
+  /// Begins to accept connections. Called once. Without `refused`, refusals are logged at a limited
+  /// rate.
   void start(taker takes, refusal_handler refused = {});
-  /// Takes in no more. `takes` is not called any more once the reactor's thread has passed by.
+  /// Stops accepting connections. The loop's thread may still call `takes` for a connection that
+  /// was accepted before, until that thread has run a task that this function posts.
   void stop() noexcept;
 
-  /// Tells that a connection was refused. On the reactor's thread.
+  /// Reports a refused connection. Called on the loop's thread.
   void refuse(const std::string& from, refusal_cause cause, const std::string& why);
 
-  /// Connections that have come so far, and those among them that have not said yet what they want.
-  /// On the reactor's thread.
+  /// Number of connections accepted so far, and number of those whose preamble is not complete yet.
+  /// Called on the loop's thread.
   [[nodiscard]] std::uint64_t accepted() const noexcept { return visitors_.added(); }
   [[nodiscard]] std::size_t unproved() const noexcept { return visitors_.size(); }
 
  private:
-  /// A connection that has not said yet what it wants.
+  /// A connection whose preamble is not complete yet.
   struct visitor {
     unique_fd socket;
     std::string from;
@@ -69,21 +75,22 @@ class acceptor : public std::enable_shared_from_this<acceptor> {
 
   void let_in(int listener);
   void add(unique_fd socket);
-  void hear(std::uint64_t number);
+  void receive(std::uint64_t number);
   void send_away(std::uint64_t number, refusal_cause cause, const std::string& why);
-  std::optional<visitor> let_go(std::uint64_t number);
+  std::optional<visitor> take_out(std::uint64_t number);
 
-  reactor* loop_;
+  event_loop* loop_;
   std::vector<unique_fd> listeners_;
   std::vector<address> addresses_;
   std::chrono::milliseconds handshake_timeout_;
   taker takes_;
   refusal_handler refused_;
-  unproved_peers<visitor> visitors_{unproved_limit(most_unproved)};
+  unproved_peers<visitor> visitors_{unproved_limit(max_unproved)};
   log::limited_log refusals_{"more connections were refused"};
 };
 
-/// Tells the other side of a connection for control whether it may come in.
+/// Sends the server's admission, which tells the client of a control connection whether the server
+/// accepts the connection.
 void reply(int socket, admission word) noexcept;
 
 } // namespace farcall::tcp

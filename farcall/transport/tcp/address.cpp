@@ -21,7 +21,7 @@ namespace {
   throw setting_error(what + " is \"" + std::string(text) + "\": " + why);
 }
 
-/// A number of IPv6, with or without a zone ("fe80::1%eth0").
+/// True if the host is an IPv6 number, with or without a zone ("fe80::1%eth0").
 bool is_ipv6_number(const std::string& host) {
   const auto zone = host.find('%');
   if (zone != std::string::npos && zone + 1 == host.size()) return false;
@@ -34,22 +34,23 @@ bool may_stand_in_a_name(char c) {
          c == '-' || c == '_';
 }
 
-/// Paths stand in lists and in URLs.
+/// True if a path may contain the character. Paths occur in lists and in URLs, so that a path must
+/// not contain the separators of lists and URLs.
 bool may_stand_in_a_path(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte > ' ' && byte != 0x7f && c != ',' && c != '?' && c != '"' && c != '\'';
 }
 
-/// That the kernel takes, without the 0 behind it.
-constexpr std::size_t longest_path = sizeof(sockaddr_un::sun_path) - 1;
+/// Longest path of a Unix socket that the kernel accepts, without the terminating 0.
+constexpr std::size_t max_path = sizeof(sockaddr_un::sun_path) - 1;
 
 address parse_path(std::string_view text, const std::string& what) {
   if (!std::ranges::all_of(text, may_stand_in_a_path)) {
     refuse(what, text, "paths of sockets have no blanks, commas, question marks or quotes");
   }
-  if (text.size() > longest_path) {
+  if (text.size() > max_path) {
     refuse(what, text,
-           "the system takes paths of sockets of up to " + std::to_string(longest_path) +
+           "the system takes paths of sockets of up to " + std::to_string(max_path) +
                " characters; choose a shorter one");
   }
   return {std::string(text), 0};
@@ -132,8 +133,8 @@ socket_address::socket_address(const sockaddr* data, socklen_t size) noexcept
 }
 
 socket_address socket_address::of_path(const std::string& path) {
-  if (path.size() > longest_path) {
-    throw error("the path of a socket is longer than " + std::to_string(longest_path) +
+  if (path.size() > max_path) {
+    throw error("the path of a socket is longer than " + std::to_string(max_path) +
                 " characters: " + path);
   }
   sockaddr_un named{};
@@ -197,7 +198,9 @@ socket_address numeric_address(const std::string& text, const char* what) {
       return {first->ai_addr, first->ai_addrlen};
     }
   } catch (const setting_error&) {
-    // It says what people should give, and this comes from none.
+    // Throw malformed_message in place of setting_error, because the text of setting_error advises
+    // the user about a setting. This address comes from another process, so that the user cannot
+    // correct it.
   }
   throw malformed_message(std::string(what) + ": one is not in numbers");
 }

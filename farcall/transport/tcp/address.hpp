@@ -9,36 +9,37 @@
 
 namespace farcall::tcp {
 
-/// Where somebody listens: the name or the number of a host, and a port; or the path of a Unix
-/// socket.
+/// Address of a listener: a host's name or number and a port, or the path of a Unix socket.
 struct address {
-  std::string host; ///< IPv6 numbers without brackets; what begins with '/' is a path
+  std::string host; ///< name or number of a host (IPv6 without brackets), or a path if it begins
+                    ///< with '/'
   std::uint16_t port = 0;
 
   [[nodiscard]] bool is_path() const noexcept { return host.starts_with('/'); }
-  /// "host:port" or "/path", as parse_server_address takes it.
+  /// Returns "host:port" or "/path", which parse_server_address() accepts.
   [[nodiscard]] std::string text() const;
-  /// "tcp://host:port" or "unix:///path", as hosts name a server.
+  /// Returns "tcp://host:port" or "unix:///path", the form in which hosts name a server.
   [[nodiscard]] std::string url() const;
   bool operator==(const address&) const = default;
 };
 
-/// Reads "host:port", "192.0.2.1:port" or "[::1]:port". Port 0, "any that is free", is for
-/// listeners only. Throws setting_error that begins with `what` otherwise.
+/// Reads "host:port", "192.0.2.1:port" or "[::1]:port". Port 0, which means any free port, is
+/// allowed for listeners only. For any other text, throws setting_error that begins with `what`.
 [[nodiscard]] address parse_address(std::string_view text, const std::string& what,
                                     bool zero_port_allowed = false);
 
-/// The same, or the "/path" of a Unix socket.
+/// Reads an address like parse_address(), or the "/path" of a Unix socket.
 [[nodiscard]] address parse_server_address(std::string_view text, const std::string& what,
                                            bool zero_port_allowed = false);
 
-/// Address in the form the kernel takes.
+/// Socket address in the form that the kernel uses.
 class socket_address {
  public:
   socket_address() noexcept = default;
   socket_address(const sockaddr* data, socklen_t size) noexcept;
 
-  /// Of a Unix socket. Throws error for a path that is longer than the system takes.
+  /// Returns the address of a Unix socket. Throws error if the path is longer than the system
+  /// allows.
   [[nodiscard]] static socket_address of_path(const std::string& path);
 
   [[nodiscard]] const sockaddr* data() const noexcept {
@@ -49,15 +50,16 @@ class socket_address {
   [[nodiscard]] std::uint16_t port() const noexcept;
   void set_port(std::uint16_t port) noexcept;
 
-  /// True for 127.0.0.0/8, also inside IPv6 (::ffff:127.0.0.1), for ::1, and for Unix sockets:
-  /// nobody elsewhere gets there.
+  /// True for addresses that only this machine reaches: 127.0.0.0/8, also in its IPv6 form
+  /// (::ffff:127.0.0.1), ::1, and Unix sockets.
   [[nodiscard]] bool is_loopback() const noexcept;
-  /// True for fe80::/10, which holds only beside the name of an interface.
+  /// True for fe80::/10 (link-local), which is valid only together with an interface's name.
   [[nodiscard]] bool is_of_link() const noexcept;
   /// True for 0.0.0.0 and ::, which stand for all addresses of a machine.
   [[nodiscard]] bool is_any() const noexcept;
 
-  /// Host in numbers, and port; or path, which is empty for a Unix socket that has none.
+  /// Returns the host in numbers and the port, or the path. The path is empty if the Unix socket
+  /// has no name.
   [[nodiscard]] address numeric() const;
   [[nodiscard]] std::string text() const { return numeric().text(); }
 
@@ -68,12 +70,13 @@ class socket_address {
   socklen_t size_ = 0;
 };
 
-/// Reads a "host:port" whose host is in numbers, or a "/path"; asks nobody. `what` is for messages.
-/// Throws malformed_message for anything else.
+/// Reads a "host:port" whose host is in numbers, or a "/path". Makes no DNS query. `what` names the
+/// text in errors. Throws malformed_message for any other text.
 [[nodiscard]] socket_address numeric_address(const std::string& text, const char* what);
 
-/// All addresses of the host, each once, in the order in which the system wants them tried. Blocks
-/// while name servers are asked. Throws error that names the host when there are none.
+/// Returns all addresses of the host, each once, in the order in which the system recommends to try
+/// them. Blocks while name servers are queried. Throws error that names the host if it has no
+/// address.
 [[nodiscard]] std::vector<socket_address> resolve(const address& where);
 
 } // namespace farcall::tcp

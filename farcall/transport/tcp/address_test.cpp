@@ -57,7 +57,7 @@ TEST(address, may_be_the_path_of_a_unix_socket) {
   }
 }
 
-TEST(address, is_a_path_for_servers_only_and_from_the_root_on) {
+TEST(address, is_an_absolute_path_for_servers_only) {
   EXPECT_THROW((void)parse_address("/run/farcall.socket", "--status"), setting_error);
   EXPECT_EQ(parse_server_address("node7:9", "--listen"), (address{"node7", 9}));
   for (const char* text : {"./socket", "run/socket", "unix:///run/socket", "tcp://node7:9"})
@@ -66,7 +66,7 @@ TEST(address, is_a_path_for_servers_only_and_from_the_root_on) {
         << text;
 }
 
-TEST(address, anything_else_is_refused_with_the_name_of_the_setting) {
+TEST(address, other_texts_are_refused_with_the_settings_name) {
   for (const char* text : {"",
                            ":",
                            "host",
@@ -114,7 +114,7 @@ TEST(address, the_remedy_is_named) {
               ThrowsMessage<setting_error>(HasSubstr("0.0.0.0")));
 }
 
-TEST(address, port_0_is_for_those_who_ask_for_it) {
+TEST(address, port_0_is_allowed_on_request) {
   EXPECT_THROW((void)parse_address("host:0", "x"), setting_error);
   EXPECT_EQ(parse_address("host:0", "x", true), (address{"host", 0}));
 }
@@ -163,7 +163,7 @@ TEST(socket_address, takes_another_port) {
   }
 }
 
-TEST(socket_address_test, in_numbers_asks_nobody) {
+TEST(socket_address_test, in_numbers_needs_no_name_server) {
   EXPECT_EQ(numeric_address("192.0.2.1:80", "it").text(), "192.0.2.1:80");
   EXPECT_EQ(numeric_address("[2001:db8::7]:81", "it").text(), "[2001:db8::7]:81");
   for (const char* text :
@@ -171,7 +171,7 @@ TEST(socket_address_test, in_numbers_asks_nobody) {
     EXPECT_THROW((void)numeric_address(text, "it"), malformed_message) << text;
 }
 
-TEST(socket_address_test, tells_addresses_apart_that_lead_somewhere_else_elsewhere) {
+TEST(socket_address_test, knows_wildcard_and_link_local_addresses) {
   EXPECT_TRUE(only("0.0.0.0").is_any());
   EXPECT_TRUE(only("::").is_any());
   EXPECT_FALSE(only("127.0.0.1").is_any());

@@ -12,10 +12,11 @@
 namespace farcall::tcp {
 namespace {
 
-/// Once a server has refused: for an address that is left to reply, from the last reply on. A
-/// connection that the system has to ask for again takes a second.
+/// After one address of a server has refused, the server's other addresses get this time to reply.
+/// The time begins again whenever one of them connects, replies or fails. It is longer than one
+/// second, because TCP repeats a lost SYN after one second.
 constexpr std::chrono::milliseconds time_for_others{2'000};
-constexpr const char* silence_text = "it takes connections and does not answer";
+constexpr const char* silence_text = "it takes connections and does not reply";
 
 } // namespace
 
@@ -34,7 +35,8 @@ bool admission_request::advance(time_point now) {
   }
   if (now >= silent_until_) give_up_silent();
   if (now < silent_until_ && !attempts_.have_failed()) return false;
-  // Of a server with one address nothing else needs to be said.
+  // If the server has only one address, the reason why that address failed is the whole error text,
+  // without the address in front.
   if (attempts_.addresses() == 1 && !refusal_.empty()) throw error(refusal_);
   throw error(failure_text());
 }
@@ -76,7 +78,8 @@ void admission_request::take_connected() {
       give_up(c, another_users_server);
     } else if (::send(c.socket.get(), &first_, sizeof first_, MSG_NOSIGNAL | MSG_DONTWAIT) !=
                static_cast<ssize_t>(sizeof first_)) {
-      // A fresh socket has space for it.
+      // An incomplete send means that the connection is broken, because the send buffer of a new
+      // socket is empty and has space for the preamble.
       give_up(c, "it has cut the connection: " + reason_text(errno));
     } else {
       candidates_.push_back(std::move(c));
@@ -114,15 +117,16 @@ bool admission_request::receive(candidate& from) {
   const bool is_asked_for_key =
       from.reply.magic == preamble_magic && from.reply.word == admission::needs_key;
   if (is_asked_for_key && first_.is_encrypted != 0) {
-    throw error("it says that this program came without a key, and the program has one: somebody "
-                "on the way has changed what it said");
+    throw error("it says that this program connects without a key, although it has one: a party on "
+                "the network path may have changed the messages");
   }
   is_refused_ = true;
   require_admission(from.reply);
   return true;
 }
 
-/// Another address may lead to the server.
+/// Notes that this address has failed. The request goes on, because the server may be reached at
+/// another address.
 void admission_request::give_up(const candidate& c, const std::string& why) {
   refusal_ = why;
   attempts_.give_up_taken(c.peer + ": " + why);

@@ -15,44 +15,48 @@
 
 namespace farcall::tcp {
 
-/// Why such a server is not used.
+/// Error text if a host does not use a server because another user owns the server.
 inline constexpr const char* another_users_server =
     "that server is another user's; without a key (FARCALL_KEY) only one's own is used";
 
-/// A host's connection to a server, from the first attempt until the server lets it in at one of
-/// its addresses. It never waits, so that its owner can wait for many at a time.
+/// A host's request to a server for admission, from the first connection attempt until the server
+/// admits the host at one of the server's addresses. The request never blocks, so that its owner
+/// can wait for many requests at once.
 class admission_request {
  public:
-  /// `name` stands for the addresses in errors. Nothing begins yet.
+  /// `name` is the name of the server in error texts. The first call of advance() begins to
+  /// connect.
   admission_request(std::vector<socket_address> where, std::string name, const preamble& first)
       : attempts_(std::move(where)), name_(std::move(name)), first_(first) {}
 
-  /// Goes on as far as it can without waiting; true once the server has let us in. Throws error
-  /// with the reason why it does not, also while other addresses are silent. If connections are
-  /// not encrypted, another user's process is told nothing.
+  /// Continues the request as far as possible without blocking, and returns true once the server
+  /// has admitted the host. Throws error with the reasons if all addresses have failed, or if one
+  /// has refused and the others stay silent for a while. If connections are not encrypted, sends no
+  /// byte over a Unix socket to a process of another user.
   [[nodiscard]] bool advance(time_point now);
-  /// Adds what it waits for, besides the time of next_look().
+  /// Adds the descriptors for which the owner must wait. The owner calls advance() again when one
+  /// of them is ready, and at the latest at the time that next_poll() returns.
   void watch(std::vector<pollfd>& all) const;
-  [[nodiscard]] time_point next_look() const noexcept {
+  [[nodiscard]] time_point next_poll() const noexcept {
     return std::min(attempts_.next_start(), silent_until_);
   }
-  /// The server has as many connections waiting as may.
+  /// True if no connection could be made yet because the listener's backlog is full.
   [[nodiscard]] bool is_server_busy() const noexcept {
     return candidates_.empty() && attempts_.is_listener_busy();
   }
-  /// Throws error, and timeout, that says what has not happened in time.
+  /// Throws timeout or error, whose text names the step that has not happened in time.
   [[noreturn]] void throw_overdue();
 
-  /// The connection that was let in.
+  /// Returns the admitted connection.
   [[nodiscard]] unique_fd take() noexcept { return std::move(socket_); }
 
  private:
-  /// An address that has replied, and was sent the preamble.
+  /// A connection to one of the addresses, over which the preamble was sent.
   struct candidate {
     unique_fd socket;
     std::string peer;
     admission_message reply;
-    std::size_t have = 0; ///< bytes of it
+    std::size_t have = 0; ///< number of bytes of the reply that were received
   };
 
   void take_connected();
@@ -66,11 +70,11 @@ class admission_request {
   std::string name_;
   preamble first_;
   std::vector<candidate> candidates_;
-  std::string refusal_;     ///< the last of a candidate
-  bool is_refused_ = false; ///< a server has said so
-  /// Then the addresses that are left count as silent.
+  std::string refusal_;     ///< refusal by the last candidate that has failed
+  bool is_refused_ = false; ///< a server has refused
+  /// Point in time from which addresses that have not replied count as silent.
   time_point silent_until_ = no_deadline;
-  unique_fd socket_; ///< let in
+  unique_fd socket_; ///< the admitted connection
 };
 
 } // namespace farcall::tcp

@@ -32,11 +32,11 @@ class admission_request_test : public testing::Test {
     return std::move(listen_on({"127.0.0.1", 0}).front());
   }
 
-  /// As whoever has it does: waits for what it wants, and goes on.
+  /// Waits for the request's events and continues it, like its owner.
   static bool advance_once(admission_request& request) {
     std::vector<pollfd> all;
     request.watch(all);
-    const auto until = std::min(request.next_look(), clock::now() + std::chrono::milliseconds(10));
+    const auto until = std::min(request.next_poll(), clock::now() + std::chrono::milliseconds(10));
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now());
     ::poll(all.data(), all.size(), std::max(0, static_cast<int>(left.count())));
     return request.advance(clock::now());
@@ -45,20 +45,20 @@ class admission_request_test : public testing::Test {
     return test::eventually([&] { return advance_once(request); });
   }
 
-  /// The server's end, and what it has heard.
+  /// Returns the server's end of a connection, and checks the preamble it received.
   unique_fd taken_from(const unique_fd& at, admission_request& request) {
     std::optional<unique_fd> come;
     EXPECT_TRUE(test::eventually([&] {
       EXPECT_FALSE(advance_once(request));
       return (come = accept_from(at.get())).has_value();
     }));
-    preamble heard;
+    preamble received;
     EXPECT_TRUE(test::eventually([&] {
       EXPECT_FALSE(advance_once(request));
-      return ::recv(come->get(), &heard, sizeof heard, MSG_DONTWAIT) ==
-             static_cast<ssize_t>(sizeof heard);
+      return ::recv(come->get(), &received, sizeof received, MSG_DONTWAIT) ==
+             static_cast<ssize_t>(sizeof received);
     }));
-    EXPECT_EQ(std::memcmp(&heard, &first_, sizeof heard), 0);
+    EXPECT_EQ(std::memcmp(&received, &first_, sizeof received), 0);
     return std::move(*come);
   }
 
@@ -76,25 +76,25 @@ class admission_request_test : public testing::Test {
   admission_request request_{{where(listener_)}, "that server", first_};
 };
 
-TEST_F(admission_request_test, has_the_connection_once_the_server_lets_it_in) {
+TEST_F(admission_request_test, returns_the_connection_once_admitted) {
   const unique_fd server = taken_from(listener_, request_);
   admission_message word;
   word.word = admission::come_in;
-  // In two pieces.
+  // In two parts.
   const auto* const bytes = reinterpret_cast<const char*>(&word);
   ASSERT_EQ(::send(server.get(), bytes, 10, MSG_NOSIGNAL), 10);
   EXPECT_FALSE(advance_once(request_));
   ASSERT_EQ(::send(server.get(), bytes + 10, sizeof word - 10, MSG_NOSIGNAL),
             static_cast<ssize_t>(sizeof word - 10));
-  // What follows is for whoever takes the connection.
+  // The bytes after it are for the connection's next reader.
   ASSERT_EQ(::send(server.get(), "more", 4, MSG_NOSIGNAL), 4);
   ASSERT_TRUE(advance_to_end(request_));
   const unique_fd connection = request_.take();
-  char heard[8];
-  EXPECT_EQ(::recv(connection.get(), heard, sizeof heard, 0), 4);
+  char received[8];
+  EXPECT_EQ(::recv(connection.get(), received, sizeof received, 0), 4);
 }
 
-TEST_F(admission_request_test, says_why_the_server_does_not_let_it_in) {
+TEST_F(admission_request_test, reports_the_servers_reason) {
   for (const admission word :
        {admission::other_version, admission::needs_key, admission::has_no_key, admission::is_full,
         admission::is_draining, admission::is_of_another_user}) {
@@ -107,7 +107,7 @@ TEST_F(admission_request_test, says_why_the_server_does_not_let_it_in) {
   }
 }
 
-TEST_F(admission_request_test, tells_what_is_no_server_from_one_of_another_version) {
+TEST_F(admission_request_test, distinguishes_other_programs_from_other_versions) {
   const unique_fd server = taken_from(listener_, request_);
   admission_message said;
   said.word = admission::come_in;
@@ -121,12 +121,12 @@ TEST_F(admission_request_test, tells_what_is_no_server_from_one_of_another_versi
   EXPECT_THAT(to_end_of(other), ThrowsMessage<error>("it is no server of farcall"));
 }
 
-TEST_F(admission_request_test, says_that_the_connection_has_ended) {
+TEST_F(admission_request_test, reports_the_connections_end) {
   (void)taken_from(listener_, request_);
   EXPECT_THAT(to_end_of(request_), ThrowsMessage<error>(HasSubstr("it ended the connection")));
 }
 
-TEST_F(admission_request_test, goes_on_to_the_next_address) {
+TEST_F(admission_request_test, tries_the_next_address) {
   const silent_address silent;
   const socket_address dead = where(listener());
   admission_request request({dead, silent.where(), where(listener_)}, "that server", first_);
@@ -137,7 +137,7 @@ TEST_F(admission_request_test, goes_on_to_the_next_address) {
   EXPECT_TRUE(advance_to_end(request));
 }
 
-TEST_F(admission_request_test, goes_on_where_an_address_leads_to_something_else) {
+TEST_F(admission_request_test, skips_addresses_of_other_programs) {
   const unique_fd elsewhere = listener();
   const unique_fd silent = listener();
   admission_request request({where(elsewhere), where(silent), where(listener_)}, "that server",
@@ -156,7 +156,7 @@ TEST_F(admission_request_test, goes_on_where_an_address_leads_to_something_else)
   EXPECT_EQ(peer_text(request.take().get()), where(listener_).text());
 }
 
-TEST_F(admission_request_test, says_what_each_address_is) {
+TEST_F(admission_request_test, reports_the_failure_of_each_address) {
   const unique_fd silent = listener();
   const socket_address dead = where(listener());
   admission_request request({where(listener_), dead, where(silent)}, "that server", first_);
@@ -172,7 +172,7 @@ TEST_F(admission_request_test, says_what_each_address_is) {
                         HasSubstr(where(silent).text() + ": it takes connections and does not"))));
 }
 
-TEST_F(admission_request_test, says_a_servers_reason_while_other_addresses_are_silent) {
+TEST_F(admission_request_test, reports_a_refusal_despite_silent_addresses) {
   const unique_fd mute = listener();
   const silent_address silent;
   admission_request request({where(mute), silent.where(), where(listener_)}, "that server", first_);
@@ -196,23 +196,23 @@ TEST_F(admission_request_test, fails_where_no_address_replies) {
                                                              HasSubstr("Connection refused"))));
 }
 
-TEST_F(admission_request_test, without_a_key_says_nothing_to_another_users_process) {
+TEST_F(admission_request_test, without_a_key_avoids_another_users_process) {
   const listener_of_nobody other;
   if (!other.is_there()) GTEST_SKIP() << "only root can be another user";
   admission_request request({resolve({other.path()}).front()}, "that server", first_);
   EXPECT_THAT(to_end_of(request), ThrowsMessage<error>(another_users_server));
 }
 
-TEST_F(admission_request_test, says_what_has_not_happened_in_time) {
+TEST_F(admission_request_test, reports_the_overdue_step) {
   const silent_address silent;
   admission_request request({silent.where()}, "that server", first_);
   EXPECT_FALSE(advance_once(request));
   EXPECT_THAT(
       [&] { request.throw_overdue(); },
-      ThrowsMessage<timeout>(AllOf(HasSubstr("to that server"), HasSubstr("no answer in time"))));
+      ThrowsMessage<timeout>(AllOf(HasSubstr("to that server"), HasSubstr("no reply in time"))));
   const unique_fd server = taken_from(listener_, request_);
   EXPECT_THAT([&] { request_.throw_overdue(); },
-              ThrowsMessage<error>("it takes connections and does not answer"));
+              ThrowsMessage<error>("it takes connections and does not reply"));
 }
 
 } // namespace

@@ -13,13 +13,15 @@ namespace farcall::tcp {
 namespace {
 
 constexpr unsigned char handshake_record = 22;
-/// Of a record (RFC 8446, 5.1).
-constexpr std::size_t most_bytes = std::size_t{1} << 14;
+/// Largest length that a TLS record may have (RFC 8446, 5.1).
+constexpr std::size_t max_bytes = std::size_t{1} << 14;
 
 } // namespace
 
 bool awaited_hello::is_whole(int socket) noexcept {
-  // The system wakes the watcher for each byte there, and only those come who have the rights.
+  // Do not wait for a complete record on a Unix socket. SO_RCVLOWAT does not affect polls of Unix
+  // sockets, so that each byte would wake the event handler. Only users that may access the
+  // socket's file can connect there.
   if (is_unix(socket)) return end_waiting(socket);
   std::array<unsigned char, 5> header{};
   const ssize_t got = ::recv(socket, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
@@ -28,7 +30,7 @@ bool awaited_hello::is_whole(int socket) noexcept {
   std::size_t wanted = header.size();
   if (got == static_cast<ssize_t>(header.size())) {
     const std::size_t length = std::size_t{header[3]} << 8 | header[4];
-    if (header[0] != handshake_record || length > most_bytes) return end_waiting(socket);
+    if (header[0] != handshake_record || length > max_bytes) return end_waiting(socket);
     wanted += length;
   }
   int come = 0;
@@ -47,7 +49,7 @@ bool awaited_hello::end_waiting(int socket) noexcept {
 }
 
 void awaited_hello::wake_from(int socket, int bytes) noexcept {
-  // Where that is refused, the watcher is called for nothing now and then.
+  // Ignore a failure, which only causes some needless wake-ups of the event handler.
   (void)::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
   wakes_from_ = bytes;
 }

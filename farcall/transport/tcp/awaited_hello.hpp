@@ -2,19 +2,22 @@
 
 namespace farcall::tcp {
 
-/// The first record of a TLS client on its way. It stays in the socket until it is whole, so that
-/// nothing is spent on a handshake with one who does not send it.
+/// Waits for the first record of a TLS client. The record stays in the socket until it is complete,
+/// so that a client that sends only a part of it does not cause a handshake.
 class awaited_hello {
  public:
-  /// Also true for what is no such record, and at the end of the connection: TLS will say so.
-  /// While it is false, whoever watches the socket is not called for what has come already.
+  /// Returns true if TLS can begin to read: the record is complete, the bytes are no such record,
+  /// or the connection has ended. TLS reports the errors in the last two cases. Always true for
+  /// Unix sockets. After a result of false, the bytes that have already arrived do not wake the
+  /// socket's event handler again.
   [[nodiscard]] bool is_whole(int socket) noexcept;
 
  private:
   [[nodiscard]] bool end_waiting(int socket) noexcept;
   void wake_from(int socket, int bytes) noexcept;
 
-  int wakes_from_ = 1; ///< bytes that have come
+  /// Number of bytes that must be in the socket before its event handler is woken.
+  int wakes_from_ = 1;
 };
 
 } // namespace farcall::tcp

@@ -18,26 +18,29 @@
 namespace farcall::tcp {
 namespace {
 
-/// Shorter copies are quicker as messages: the worker that takes them polls, and there is no second
-/// thread to wake.
-constexpr std::uint64_t shortest_bulk = 8192;
+/// Smallest size of a bulk copy in bytes. Shorter copies are faster as messages, because the peer's
+/// worker already polls, and no second thread has to be woken.
+constexpr std::uint64_t min_bulk = 8192;
 
-/// Copies that a peer may have under way with us at the same time; more wait.
-constexpr std::size_t most_connections = 4;
+/// Limit of bulk copies to and from one peer at the same time, each over its own connection.
+/// Further copies wait.
+constexpr std::size_t max_connections = 4;
 
-/// How long a copy polls for its reply before it sleeps, and how often it then checks whether the
-/// peer is gone.
+/// Time for which a copy polls for its reply before it sleeps, and interval at which a sleeping
+/// copy wakes to check whether the connection has ended.
 constexpr std::chrono::microseconds eagerness{100};
-constexpr std::chrono::milliseconds look_interval{100};
+constexpr std::chrono::milliseconds poll_interval{100};
 
-/// Peers can have each copy fail.
+/// Logs a failed copy at a limited rate, because a peer can make every copy fail.
 void note_failed_copy(const std::string& why) {
-  // Never destroyed: threads may outlive static objects.
+  // The object is never destroyed, because threads may still use it after static objects were
+  // destroyed.
   static auto& lines = *new log::limited_log("more copies have failed");
   lines.warning(why);
 }
 
-/// Moves all of `parts` one way. False when the connection ends, or the deadline passes.
+/// Transfers all bytes of `parts` in one direction: reads them or writes them. run() returns false
+/// if the connection ends or the deadline passes.
 class transfer {
  public:
   transfer(bulk_connection& c, bool is_read, time_point deadline) noexcept
@@ -54,7 +57,7 @@ class transfer {
                         std::min<std::size_t>(parts.front().iov_len, pace_.slice)};
       std::array<iovec, 2> now{first, {}};
       std::size_t count = 1;
-      // A header and the beginning of its bytes go together.
+      // Pass a header and the first bytes behind it to one call of the stream's read or write.
       if (parts.size() > 1 && first.iov_len == parts.front().iov_len) {
         now[count++] = {parts[1].iov_base, std::min<std::size_t>(parts[1].iov_len, pace_.slice)};
       }
@@ -69,7 +72,7 @@ class transfer {
       connection_->note(is_read_, moved.bytes);
       advance(parts, moved.bytes);
       if (deadline_ != no_deadline && clock::now() >= deadline_) return parts.empty();
-      // Threads that wait for replies may have no processor of their own.
+      // Yield the CPU from time to time, because threads that wait for replies may share it.
       since_yield_ += moved.bytes;
       if (since_yield_ >= pace_.yield_every) {
         since_yield_ = 0;
@@ -104,7 +107,7 @@ class transfer {
     if (!is_read_ && stream_->write_wants_read()) events |= POLLIN;
     pollfd waiting{stream_->fd(), events, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        std::min<clock::duration>(deadline_ - now, look_interval));
+        std::min<clock::duration>(deadline_ - now, poll_interval));
     ::poll(&waiting, 1, static_cast<int>(left.count()));
     return true;
   }
@@ -122,8 +125,10 @@ class transfer {
 
 bulk_pace pace_of(const stream& connection) noexcept {
   constexpr std::uint64_t kib = 1024;
-  // An unencrypted stream sleeps whenever the socket is full; one that encrypts is slower than the
-  // socket, and would keep its processor for as long as it may.
+  // Use smaller slices for an encrypted stream, so that its thread yields the CPU more often. A
+  // thread that copies over a plain stream sleeps whenever the socket is full. Encryption is slower
+  // than the socket, so that the thread of an encrypted stream would never sleep, and would keep
+  // the CPU for its whole time slice.
   if (connection.is_encrypted()) return {128 * kib, 128 * kib};
   return {512 * kib, 2048 * kib};
 }
@@ -148,7 +153,8 @@ iovec bulk_connection::take_first() noexcept {
 
 stream_position bulk_connection::position() noexcept {
   const std::uint64_t sent = sent_.load(std::memory_order_relaxed);
-  // Bytes wait in the socket where the thread that copies is kept from running.
+  // If the socket has unread bytes, the copying thread has not run since they arrived. In this case
+  // report this end as full, so that the peer does not count the bytes as lost.
   int unread = 0;
   const bool is_full = ::ioctl(stream_->fd(), FIONREAD, &unread) == 0 && unread > 0;
   return {sent - std::min<std::uint64_t>(sent, first_.size()),
@@ -160,13 +166,14 @@ void bulk_connection::end_connection() noexcept {
   abort();
 }
 
-/// A connection for the time of one copy.
+/// A connection that one copy borrows.
 class bulk_rma_engine::loan {
  public:
   loan(bulk_rma_engine& from, node_id peer, time_point deadline) : from_(&from), peer_(peer) {
     std::unique_lock guard(from.mutex_);
     peer_state& p = *from.peers_.find(peer);
-    // The peer would write it over what we put now.
+    // First wait until the peer refuses the remaining bytes of all puts that were given up. The
+    // peer could otherwise still write such bytes over the bytes of this put.
     if (!from.wait_for_leaving(guard, p, deadline)) return;
     const waiting_count one_more(p.waiting);
     for (;;) {
@@ -181,8 +188,9 @@ class bulk_rma_engine::loan {
         note_failed_copy(node_text(peer) + ": " + p.failure);
         return;
       }
-      // One for each copy: a connection that nobody uses says nothing, and is refused for that.
-      if (p.awaited < p.waiting && p.busy.size() + p.awaited < most_connections) {
+      // Request one connection for each waiting copy, up to the limit, and no more. The peer would
+      // refuse a connection over which no copy sends a request.
+      if (p.awaited < p.waiting && p.busy.size() + p.awaited < max_connections) {
         ++p.awaited;
         const std::uint64_t serial = ++p.asked;
         guard.unlock();
@@ -190,7 +198,8 @@ class bulk_rma_engine::loan {
         guard.lock();
         continue;
       }
-      // A connection that was asked for is still made, and serves the next copy.
+      // If the deadline passes during the wait, a connection that was requested is still made, and
+      // can serve a later copy.
       if (!from.wait_for_change(guard, deadline)) return;
     }
     connection_ = std::move(p.idle.back());
@@ -212,7 +221,8 @@ class bulk_rma_engine::loan {
     p.failure = connection_->is_swallowed()
                     ? "what was sent was acknowledged on the way and did not arrive"
                     : "the connection has ended";
-    // The rest of a put must not arrive behind one that follows, wherever it is now.
+    // Discard the bytes of this copy that were not sent yet. The remaining bytes of a put must not
+    // arrive after a later put.
     connection_->abort();
     const bool is_leaving = is_given_up_ && !p.is_gone;
     const std::uint64_t serial = connection_->serial();
@@ -224,15 +234,18 @@ class bulk_rma_engine::loan {
 
   [[nodiscard]] explicit operator bool() const noexcept { return connection_ != nullptr; }
   [[nodiscard]] bulk_connection& connection() noexcept { return *connection_; }
-  /// The connection was left from before, and may have ended since.
+  /// True if the connection was left idle by an earlier copy. Such a connection may have ended
+  /// since that copy.
   [[nodiscard]] bool was_idle() const noexcept { return was_idle_; }
-  /// The copy went through: the connection can serve another one.
+  /// Marks the copy as complete, so that the connection can serve another copy.
   void keep() noexcept { is_sound_ = true; }
-  /// The peer may have got a part of a put, and not have read it.
+  /// Marks a put as given up, because the peer may have received a part of the put that it has not
+  /// read yet. The peer must refuse that part before a later copy begins.
   void give_up() noexcept { is_given_up_ = true; }
 
  private:
-  /// Under the mutex at both ends of its life.
+  /// Counts one waiting copy in peer_state::waiting as long as the object lives. The mutex is held
+  /// when the object is made and when it is destroyed.
   struct waiting_count {
     explicit waiting_count(unsigned& waiting) noexcept : count(waiting) { ++count; }
     waiting_count(const waiting_count&) = delete;
@@ -319,13 +332,13 @@ void bulk_rma_engine::forget(node_id peer) noexcept {
   p.is_gone = true;
   p.idle.clear();
   p.leaving.clear();
-  // Their threads see the end and come back.
+  // Abort the connections, so that the threads that copy over them see the end and return.
   for (const auto& c : p.busy)
     c->abort();
   changed_.notify_all();
 }
 
-std::uint64_t bulk_rma_engine::threshold() const noexcept { return shortest_bulk; }
+std::uint64_t bulk_rma_engine::threshold() const noexcept { return min_bulk; }
 
 bool bulk_rma_engine::is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes) {
   const std::lock_guard guard(mutex_);
@@ -343,10 +356,13 @@ bool bulk_rma_engine::copy(node_id peer, time_point deadline, Exchange exchange)
         l.keep();
         return true;
       }
-      // To do it once more does no harm, as a put waits until the peer refuses the rest of what was
-      // tried before; the number of idle connections has an end.
+      // Repeat the copy if its connection was idle before, because that connection may have ended
+      // before this copy. Repeating a put is harmless, because the second attempt waits until the
+      // peer refuses the remaining bytes of the first. The loop ends, because the number of idle
+      // connections is finite.
       if (!l.was_idle() || clock::now() >= deadline) return false;
-      // Idle connections may be lost, too, and each would cost a timeout.
+      // Close the other idle connections to the peer, because they may have ended, too. Each of
+      // them would cost this copy another timeout.
       const std::lock_guard guard(mutex_);
       peers_.find(peer)->idle.clear();
     }

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <farcall/base/event_loop.hpp>
 #include <farcall/base/node_table.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/rma_engine.hpp>
 #include <farcall/transport/tcp/checked_end.hpp>
 #include <farcall/transport/tcp/connection_ends.hpp>
 #include <farcall/transport/tcp/delivery_checks.hpp>
-#include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 
 #include <atomic>
@@ -19,12 +19,13 @@
 #include <string>
 #include <vector>
 
-/// Bulk copies, each over a connection of its own, so that they never stand before messages.
+/// Bulk copies between two nodes. Each copy has its own connection, so that messages never wait
+/// behind it.
 namespace farcall::tcp {
 
 enum class bulk_operation : std::uint32_t {
-  put = 1, ///< `bytes` bytes follow, for `address`
-  get = 2, ///< `bytes` bytes from `address` are to follow the reply
+  put = 1, ///< writes bytes at `address`; the bytes follow the request
+  get = 2, ///< reads bytes from `address`; the bytes follow the reply
 };
 struct bulk_request {
   bulk_operation operation{};
@@ -33,42 +34,45 @@ struct bulk_request {
   std::uint64_t bytes = 0;
 };
 static_assert(sizeof(bulk_request) == 24);
-/// Sent when a put has been written, and before the bytes of a get.
+/// Reply to a bulk request: sent after the bytes of a put were written, or before the bytes of a
+/// get.
 struct bulk_reply {
   std::uint64_t bytes = 0; ///< as in the request
 };
 
-/// How bulk bytes are moved, so that threads with messages, which may have no processor of their
-/// own, get one.
+/// Limits for a thread that moves bulk bytes, so that threads that handle messages get CPU time
+/// even if they share its CPU.
 struct bulk_pace {
-  std::uint64_t slice = 0;       ///< given to the stream in one go
-  std::uint64_t yield_every = 0; ///< moved between two yields of the processor
+  std::uint64_t slice = 0;       ///< limit of the bytes that one call of the stream moves
+  std::uint64_t yield_every = 0; ///< number of bytes moved between two calls of sched_yield()
 };
 [[nodiscard]] bulk_pace pace_of(const stream& connection) noexcept;
 
-/// A connection of our side. One thread copies over it at a time; others may end it and look.
+/// The requester's end of a connection for copies. One thread at a time copies over the connection.
+/// Other threads may end the connection and read its position.
 class bulk_connection final : public checked_end {
  public:
-  /// `first` goes before the first request.
+  /// The bytes of `first` are sent before the first request.
   bulk_connection(std::unique_ptr<stream> connection, std::span<const std::byte> first,
                   std::uint64_t serial)
       : stream_(std::move(connection)), first_(first.begin(), first.end()), serial_(serial) {}
 
   [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
-  /// Has reads and writes find the connection's end, and throws away what has not been sent.
+  /// Makes all reads and writes of the connection fail, and discards the bytes that were not sent.
   void abort() noexcept;
-  /// True if the peer has said that what was sent does not arrive.
+  /// True if a delivery check, at this end or at the peer, has found that sent bytes do not arrive.
   [[nodiscard]] bool is_swallowed() const noexcept { return is_swallowed_.load(); }
 
-  // ---- for who copies
+  // ---- for the copying thread
   [[nodiscard]] stream& bytes() noexcept { return *stream_; }
-  /// Part of a request: what goes before it, once.
+  /// Returns the bytes that must be sent before the first request. Returns none from the second
+  /// call on.
   [[nodiscard]] iovec take_first() noexcept;
   void note(bool is_read, std::size_t bytes) noexcept {
     (is_read ? received_ : sent_).fetch_add(bytes, std::memory_order_relaxed);
   }
 
-  // ---- for the reactor's thread
+  // ---- for the loop's thread
   [[nodiscard]] bool is_open() const noexcept override { return !has_ended_.load(); }
   [[nodiscard]] stream_position position() noexcept override;
   void end_connection() noexcept override;
@@ -78,39 +82,44 @@ class bulk_connection final : public checked_end {
   std::vector<std::byte> first_;
   bool is_first_taken_ = false;
   std::uint64_t serial_;
-  std::atomic<std::uint64_t> sent_{0}; ///< `first` included
+  std::atomic<std::uint64_t> sent_{0}; ///< including `first`
   std::atomic<std::uint64_t> received_{0};
   std::atomic<bool> has_ended_{false};
   std::atomic<bool> is_swallowed_{false};
 };
 
-/// Our side of copies that we ask for. The calling threads do the work.
+/// The requester's side of bulk copies. The work is done by the threads that call put and get.
 class bulk_rma_engine final : public rma_engine {
  public:
-  /// Asks for one more connection to `peer`, which comes to add(), or whose failure to fail().
+  /// Function that asks for one more connection to `peer`. The outcome is passed to add() or
+  /// fail().
   using connector = std::function<void(node_id peer, std::uint64_t serial)>;
-  /// Has the peer refuse what comes over a connection with a put that was given up, and then calls
-  /// release(). Must not block.
+  /// Function that is called after a put over the connection with this serial number was given up.
+  /// It makes the peer refuse the remaining bytes of that put, and then calls release(). It must
+  /// not block.
   using ender = std::function<void(node_id peer, std::uint64_t serial)>;
 
   bulk_rma_engine(std::size_t nodes, connector connect, ender end);
   ~bulk_rma_engine() override;
 
-  /// What may be copied to and from there.
+  /// Sets the parts of the memory of `peer` that may be copied.
   void admit(node_id peer, const std::vector<memory_window>& windows);
-  /// `first` goes before the first request.
+  /// Adds a connection, on which the bytes of `first` are sent before the first request.
   void add(node_id peer, std::unique_ptr<stream> connection, std::span<const std::byte> first,
            std::uint64_t serial);
-  /// The peer refuses what may still come over that connection.
+  /// Called when the peer has confirmed that it refuses all further bytes of the connection with
+  /// this serial number. Copies with the peer wait until this has happened for each put that was
+  /// given up.
   void release(node_id peer, std::uint64_t serial) noexcept;
   void fail(node_id peer, const std::string& why);
-  /// How many connections were asked for so far. Of the first that many, one that has not come by
-  /// the time of fail_late() does not count as awaited any more.
+  /// Returns how many connections to `peer` were requested so far. A caller that limits the wait
+  /// for a connection passes this number to fail_late(). fail_late() fails one request unless at
+  /// least that many requests have succeeded or failed.
   [[nodiscard]] std::uint64_t asked(node_id peer);
   void fail_late(node_id peer, std::uint64_t asked, const std::string& why);
-  /// All that stand.
+  /// Returns all connections.
   [[nodiscard]] std::vector<checked_connection> connections();
-  /// Copies with the peer end, now and from now on.
+  /// Fails all copies with the peer, present and future.
   void forget(node_id peer) noexcept;
 
   [[nodiscard]] std::uint64_t threshold() const noexcept override;
@@ -127,50 +136,54 @@ class bulk_rma_engine final : public rma_engine {
     std::vector<memory_window> windows;
     std::vector<std::shared_ptr<bulk_connection>> idle;
     std::vector<std::shared_ptr<bulk_connection>> busy;
-    std::vector<std::uint64_t> leaving; ///< with puts that were given up; the peer may still read
-    unsigned awaited = 0;               ///< connections that were asked for
-    unsigned waiting = 0;               ///< copies that have none
-    std::uint64_t asked = 0;            ///< the serial of the last one
-    std::uint64_t settled = 0;          ///< of those asked for: came, or failed
+    std::vector<std::uint64_t> leaving; ///< serial numbers of the connections of puts that were
+                                        ///< given up, whose bytes the peer may still read
+    /// number of requested connections that were neither made nor reported as failed yet
+    unsigned awaited = 0;
+    unsigned waiting = 0;      ///< number of copies that wait for a connection
+    std::uint64_t asked = 0;   ///< serial number of the last request for a connection
+    std::uint64_t settled = 0; ///< number of requests for a connection that have succeeded
+                               ///< or failed
     bool is_gone = false;
-    std::string why;     ///< the last connection could not be made
-    std::string failure; ///< of the last copy that failed
+    std::string why; ///< reason why a requested connection was not made; the next copy reports it
+    std::string failure; ///< reason why the last copy failed
   };
   class loan;
 
-  /// Has `exchange` ask and reply over a connection; again while it fails on ones that were left
-  /// from before.
+  /// Lends a connection to `exchange`, which makes the copy. If `exchange` fails on a connection
+  /// that an earlier copy has left idle, the function calls `exchange` again with another
+  /// connection.
   template <class Exchange>
   [[nodiscard]] bool copy(node_id peer, time_point deadline, Exchange exchange) noexcept;
-  /// Until the peer refuses what may still come of puts that were given up. False when the deadline
-  /// passed.
+  /// Waits until the peer refuses the remaining bytes of all puts to it that were given up. Returns
+  /// false if the deadline passes first.
   [[nodiscard]] bool wait_for_leaving(std::unique_lock<std::mutex>& guard, peer_state& p,
                                       time_point deadline);
-  /// False when the deadline passed.
+  /// Waits until the state of some peer changes. Returns false if the deadline passes first.
   [[nodiscard]] bool wait_for_change(std::unique_lock<std::mutex>& guard, time_point deadline);
   [[nodiscard]] bool is_inside(node_id peer, std::uint64_t address, std::uint64_t bytes);
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  node_table<peer_state> peers_; ///< of those that were admitted
+  node_table<peer_state> peers_; ///< admitted peers
   connector connect_;
   ender end_;
 };
 
-/// The other side of a connection.
+/// Serving end of a connection for copies.
 class bulk_service : public revocable, public checked_end {
  protected:
   ~bulk_service() = default;
 };
 
-/// The other side: serves one connection on the reactor's thread, until it ends or is revoked.
-/// `windows` is the memory that may be copied, in this process; `first` is sent before anything
-/// else.
-std::shared_ptr<bulk_service> serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
+/// Serves one connection for copies on the loop's thread, until the connection ends or is revoked.
+/// `windows` is the memory of this process that may be copied. The bytes of `first` are sent before
+/// all others.
+std::shared_ptr<bulk_service> serve_bulk(event_loop& loop, std::unique_ptr<stream> connection,
                                          std::vector<memory_window> windows,
                                          std::span<const std::byte> first);
 
-/// True when [address, address + bytes) lies in one of the windows.
+/// True if [address, address + bytes) is inside one of the windows.
 [[nodiscard]] bool is_in_window(const std::vector<memory_window>& windows, std::uint64_t address,
                                 std::uint64_t bytes) noexcept;
 

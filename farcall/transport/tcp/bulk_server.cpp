@@ -14,15 +14,17 @@
 namespace farcall::tcp {
 namespace {
 
-/// Peers can cause it as often as they like.
+/// Logs a refused request at a limited rate, because peers can cause refusals as often as they
+/// like.
 void note_refusal() noexcept {
   try {
-    // Never destroyed: the reactor's thread may outlive static objects.
+    // The object is never destroyed, because the loop's thread may still use it after static
+    // objects were destroyed.
     static auto* const refusals = new log::limited_log("more such requests");
     refusals->warning(
         "a peer asks for a copy of memory that is not shared; its connection is closed");
   } catch (const std::exception&) {
-    // Without memory for words it is not said.
+    // Logging fails if memory is exhausted; continue without it.
   }
 }
 
@@ -30,8 +32,8 @@ class bulk_server final : public event_handler,
                           public bulk_service,
                           public std::enable_shared_from_this<bulk_server> {
  public:
-  bulk_server(reactor& loop, std::unique_ptr<stream> connection, std::vector<memory_window> windows,
-              std::span<const std::byte> first)
+  bulk_server(event_loop& loop, std::unique_ptr<stream> connection,
+              std::vector<memory_window> windows, std::span<const std::byte> first)
       : loop_(&loop), connection_(std::move(connection)), windows_(std::move(windows)),
         first_(first.begin(), first.end()), slice_(pace_of(*connection_).slice),
         stage_(first.empty() ? stage::request : stage::greeting) {}
@@ -40,7 +42,8 @@ class bulk_server final : public event_handler,
     if (is_revoked_) return;
     is_started_ = true;
     loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
-    // The first request may have come with the connect request.
+    // Look for a request at once, because the first one may have arrived together with the connect
+    // request.
     on_event(EPOLLIN);
   }
 
@@ -78,13 +81,14 @@ class bulk_server final : public event_handler,
       moved += result.bytes;
       loop_->expect_more();
     }
-    // Epoll comes back by itself, unless the rest waits inside the stream.
+    // Run this handler again if bytes are buffered inside the stream, because epoll reports only
+    // the bytes that are left in the socket.
     if (connection_->has_buffered()) {
       loop_->post([self = shared_from_this()] { self->on_event(EPOLLIN); });
     } else {
       watch();
     }
-    // Threads that serve messages may have no processor of their own.
+    // Yield the CPU, because threads that serve messages may share it.
     ::sched_yield();
   }
 
@@ -192,18 +196,20 @@ class bulk_server final : public event_handler,
     loop_->modify(connection_->fd(), events);
   }
 
-  reactor* loop_;
+  event_loop* loop_;
   std::unique_ptr<stream> connection_;
   std::vector<memory_window> windows_;
   std::vector<std::byte> first_;
-  std::uint64_t slice_; ///< moved before other connections and threads are served
+  /// Limit of the bytes that one call of the event handler moves, so that other events and threads
+  /// are served.
+  std::uint64_t slice_;
   stage stage_;
-  std::uint64_t done_ = 0; ///< of what the stage moves
+  std::uint64_t done_ = 0; ///< number of bytes moved in the current stage
   bulk_request request_;
   bulk_reply reply_;
   std::uint32_t events_ = EPOLLIN;
-  std::uint64_t sent_ = 0;     ///< behind the connect request
-  std::uint64_t received_ = 0; ///< in the same way
+  std::uint64_t sent_ = 0;     ///< number of bytes sent, without the bytes of `first_`
+  std::uint64_t received_ = 0; ///< number of bytes received, without the connect request
   bool is_started_ = false;
   bool is_revoked_ = false;
   bool has_ended_ = false;
@@ -211,7 +217,7 @@ class bulk_server final : public event_handler,
 
 } // namespace
 
-std::shared_ptr<bulk_service> serve_bulk(reactor& loop, std::unique_ptr<stream> connection,
+std::shared_ptr<bulk_service> serve_bulk(event_loop& loop, std::unique_ptr<stream> connection,
                                          std::vector<memory_window> windows,
                                          std::span<const std::byte> first) {
   auto made = std::make_shared<bulk_server>(loop, std::move(connection), std::move(windows), first);

@@ -16,10 +16,10 @@
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 
-/// What tests of certificates share.
+/// Support for tests of certificates.
 namespace farcall::tcp::test_support {
 
-/// Makes authorities and certificates in a folder of its own, which goes with it.
+/// Makes authorities and certificates in its own folder; the destructor removes it.
 class certificate_maker {
  public:
   certificate_maker() {
@@ -39,16 +39,17 @@ class certificate_maker {
 
   [[nodiscard]] std::string file(const std::string& name) const { return folder_ / name; }
 
-  /// Writes <name>.pem and <name>.key, signed by `issuer`; an authority if that is itself. It is
-  /// good from `since` to `until`, counted from now, for a name that no machine of a test has.
+  /// Writes <name>.pem and <name>.key, signed by `issuer`; an authority if `issuer` is `name`. The
+  /// certificate is valid from `since` to `until`, relative to now, for a host name that no machine
+  /// of a test has.
   void certify(const std::string& name, const std::string& issuer,
                std::chrono::seconds since = std::chrono::hours(-1),
                std::chrono::seconds until = std::chrono::hours(1)) {
     certify(name, issuer, "DNS:elsewhere.example", "", since, until);
   }
 
-  /// The same for other names ("DNS:a.example,IP:192.0.2.1"; empty: none), and for one purpose
-  /// ("serverAuth"; empty: any).
+  /// Makes a certificate for other names ("DNS:a.example,IP:192.0.2.1"; none if empty), and for one
+  /// purpose ("serverAuth"; any if empty).
   void certify(const std::string& name, const std::string& issuer, const std::string& names,
                const std::string& purpose = "", std::chrono::seconds since = std::chrono::hours(-1),
                std::chrono::seconds until = std::chrono::hours(1)) {
@@ -75,7 +76,7 @@ class certificate_maker {
     write_key(name, nullptr);
   }
 
-  /// Writes <issuer>.crl: the list of those that it has taken back, good for `lasts` from now.
+  /// Writes <issuer>.crl: the list of its revoked certificates, valid for `lasts` from now.
   void revoke(const std::vector<std::string>& names, const std::string& issuer,
               std::chrono::seconds lasts = std::chrono::hours(1)) const {
     const signed_key by = made_.at(issuer);

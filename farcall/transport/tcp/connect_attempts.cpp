@@ -14,9 +14,10 @@
 namespace farcall::tcp {
 namespace {
 
-/// The "connection attempt delay" that RFC 8305 recommends.
+/// Time without a reply after which the next address is tried: the "connection attempt delay" that
+/// RFC 8305 recommends.
 constexpr std::chrono::milliseconds silence{250};
-/// Until a listener at which too many wait is asked again.
+/// Pause before the next attempt to connect to a listener whose backlog is full.
 constexpr std::chrono::milliseconds busy{20};
 
 } // namespace
@@ -32,7 +33,7 @@ std::vector<int> connect_attempts::start_due(time_point now) {
       begun.push_back(under_way_.back().socket.get());
       silent_until_ = now + silence;
     } catch (const listener_busy& e) {
-      // Behind those that were not asked yet.
+      // Move this address behind the addresses that were not tried yet.
       const auto at = where_.begin() + static_cast<std::ptrdiff_t>(--next_);
       std::rotate(at, at + 1, where_.end());
       busy_ = e.what();
@@ -63,8 +64,8 @@ int connect_attempts::outcome_of(int socket) noexcept {
   socklen_t size = sizeof reason;
   if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &reason, &size) != 0) return errno;
   if (reason != 0) return reason;
-  // Where nobody listens, the system may give our end the very port that we call: we would talk to
-  // ourselves.
+  // Count a socket that is connected to itself as refused. The system can make such a connection if
+  // no process listens at the port, because it may choose the same port for the socket's own end.
   return is_connected_to_itself(socket) ? ECONNREFUSED : 0;
 }
 
@@ -74,7 +75,8 @@ unique_fd connect_attempts::take(int socket) noexcept {
   unique_fd taken = std::move(at->socket);
   under_way_.erase(at);
   ++taken_;
-  // It has replied, and is given as long again.
+  // Give this address the full time once more before the next address is tried, because this
+  // address has replied.
   silent_until_ = clock::now() + silence;
   return taken;
 }
@@ -96,7 +98,7 @@ std::string connect_attempts::failures() const {
   if (!busy_.empty()) all += (all.empty() ? "" : ", ") + busy_;
   for (const attempt& a : under_way_) {
     all += (all.empty() ? "" : ", ") + a.to.text() +
-           ": no answer in time; is the machine up, and does a firewall let us through?";
+           ": no reply in time; is the machine up, and does a firewall let us through?";
   }
   return all;
 }

@@ -10,41 +10,44 @@
 
 namespace farcall::tcp {
 
-/// Connecting to whichever of some addresses replies first, in the manner of happy eyeballs (RFC
-/// 8305): the next is tried when all so far have failed, or have been silent for a moment, and
-/// those stay in the race. Whoever has this waits: for sockets(), which become writable when they
-/// are decided, and for next_start(). A connection that was taken stays in the race, too, until it
-/// is given up or the race is over.
+/// Attempts to connect to several addresses, of which the owner uses the first that replies, like
+/// happy eyeballs (RFC 8305). The next address is tried if each earlier address has failed, or has
+/// not replied for 250 ms. Earlier attempts continue meanwhile. The owner waits until one of
+/// sockets() is writable, and at most until next_start(). A connection that the owner has taken
+/// still counts as an open attempt, until the owner gives it up or destroys this object.
 class connect_attempts {
  public:
-  /// Addresses in the order in which they are tried.
+  /// `where` has the addresses in the order in which they are tried.
   explicit connect_attempts(std::vector<socket_address> where) : where_(std::move(where)) {}
 
-  /// Begins what is due; the sockets that are new.
+  /// Begins the attempts that are due at `now`, and returns their sockets.
   std::vector<int> start_due(time_point now);
-  /// When start_due() has more to do; no_deadline: no address is left.
+  /// Returns the time at which start_due() has to be called next; no_deadline if no address is
+  /// left.
   [[nodiscard]] time_point next_start() const noexcept;
-  /// Those under way.
+  /// Returns the sockets of the attempts that are in progress.
   [[nodiscard]] std::vector<int> sockets() const;
 
-  /// Whether one of sockets() is connected: 0, the reason why it is not, or EINPROGRESS.
+  /// Returns the state of an attempt: 0 if connected, EINPROGRESS, or the errno value of the
+  /// failure.
   [[nodiscard]] static int outcome_of(int socket) noexcept;
-  /// The connection, one of sockets() no more.
+  /// Gives a connected socket to the caller, and removes it from sockets().
   [[nodiscard]] unique_fd take(int socket) noexcept;
-  /// It was not made; closes the socket.
+  /// Records that an attempt has failed, and closes its socket.
   void fail(int socket, int reason);
-  /// A connection that was taken has come to nothing: a failure like the others'.
+  /// Records that a connection has failed after the owner has taken it.
   void give_up_taken(const std::string& failure);
 
-  /// No attempt is under way, nothing taken in the race, and no address left.
+  /// True if all attempts have failed: no attempt is in progress, the owner has given up all
+  /// connections that it took, and no address is left.
   [[nodiscard]] bool have_failed() const noexcept {
     return !is_any_open() && next_ == where_.size();
   }
-  /// How many addresses there are.
+  /// Number of addresses.
   [[nodiscard]] std::size_t addresses() const noexcept { return where_.size(); }
-  /// Too many wait at a listener, which is asked again.
+  /// True if a listener's backlog is full. The attempt at this listener is repeated.
   [[nodiscard]] bool is_listener_busy() const noexcept { return !busy_.empty(); }
-  /// What became of each address, those that are silent included.
+  /// Returns the failure of each address, including the addresses that have not replied.
   [[nodiscard]] std::string failures() const;
 
  private:
@@ -57,11 +60,14 @@ class connect_attempts {
 
   std::vector<socket_address> where_;
   std::size_t next_ = 0;
-  time_point silent_until_{}; ///< then the next one is tried though others are under way
-  std::string busy_;          ///< the last listener that was, and is asked again
-  time_point not_before_{};   ///< then it is
+  /// Time at which the next address is tried even if earlier attempts are still in progress.
+  time_point silent_until_{};
+  /// Error text of the last attempt if the listener's backlog was full; empty otherwise.
+  std::string busy_;
+  /// Earliest time of the next attempt at a listener whose backlog was full.
+  time_point not_before_{};
   std::vector<attempt> under_way_;
-  std::size_t taken_ = 0; ///< and not given up
+  std::size_t taken_ = 0; ///< number of connections taken and not given up
   std::string failures_;
 };
 

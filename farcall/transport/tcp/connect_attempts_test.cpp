@@ -23,7 +23,7 @@ class connect_attempts_test : public ::testing::Test {
   [[nodiscard]] socket_address live() const {
     return resolve(local_address(listeners_.front().get())).front();
   }
-  /// Nobody listens there any more.
+  /// Returns an address without a listener.
   [[nodiscard]] static socket_address dead() {
     const auto listeners = listen_on({"127.0.0.1", 0});
     return resolve(local_address(listeners.front().get())).front();
@@ -33,12 +33,12 @@ class connect_attempts_test : public ::testing::Test {
   std::vector<unique_fd> listeners_ = listen_on({"127.0.0.1", 0});
 };
 
-TEST_F(connect_attempts_test, go_on_to_the_next_address_where_one_is_silent_or_refuses) {
+TEST_F(connect_attempts_test, skip_silent_and_refusing_addresses) {
   const unique_fd made = connect_to_first({silent_.where(), dead(), live()}, "it", soon());
   EXPECT_EQ(peer_text(made.get()), live().text());
 }
 
-TEST_F(connect_attempts_test, say_what_became_of_each_address) {
+TEST_F(connect_attempts_test, report_the_failure_of_each_address) {
   const socket_address refuses = dead();
   EXPECT_THAT(
       [&] {
@@ -47,7 +47,7 @@ TEST_F(connect_attempts_test, say_what_became_of_each_address) {
       },
       ThrowsMessage<timeout>(AllOf(HasSubstr("cannot connect to it ("),
                                    HasSubstr(refuses.text() + ": Connection refused"),
-                                   HasSubstr(silent_.where().text() + ": no answer in time"))));
+                                   HasSubstr(silent_.where().text() + ": no reply in time"))));
 }
 
 } // namespace

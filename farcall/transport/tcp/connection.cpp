@@ -20,16 +20,18 @@
 namespace farcall::tcp {
 namespace {
 
-/// It may be so for each connection to a node.
+/// Logs that a node was reached at one address after another of its addresses had not led to it.
+/// The rate is limited, because each connection to the node may cause such a message.
 void note_detour(const std::string& what) {
-  // Never destroyed: a reactor's thread may outlive static objects.
+  // The object is never destroyed, because a loop's thread may still use it after static objects
+  // were destroyed.
   static auto* const detours = new log::limited_log("more addresses led elsewhere");
   detours->warning(what);
 }
 
 class dialler final : public event_handler, public std::enable_shared_from_this<dialler> {
  public:
-  dialler(reactor& loop, std::vector<socket_address> where, connection_security security,
+  dialler(event_loop& loop, std::vector<socket_address> where, connection_security security,
           const connect_request& request, std::chrono::milliseconds heartbeat_timeout,
           time_point deadline, dialled done)
       : loop_(&loop), where_(std::move(where)), attempts_(where_), security_(std::move(security)),
@@ -40,7 +42,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     loop_->at(deadline_, [self = shared_from_this()] {
       if (!self->done_) return;
       for (const auto& c : std::exchange(self->candidates_, {}))
-        self->give_up(*c, "it takes connections and does not answer");
+        self->give_up(*c, "it takes connections and does not reply");
       self->end(nullptr, self->attempts_.failures());
     });
     go_on();
@@ -49,7 +51,8 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   void on_event(std::uint32_t /*events*/) noexcept override { go_on(); }
 
  private:
-  /// An address that has replied, and has to prove itself.
+  /// A connection that was made to one of the addresses. The process at its other end has not
+  /// proved yet that it is the node.
   struct candidate {
     node_proof proof;
     std::string peer;
@@ -85,10 +88,12 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     }
   }
 
-  /// Among the addresses there was one from which a flood has displaced us.
+  /// Schedules new attempts at all addresses if the other end has closed a connection because too
+  /// many of its connections were unproved. Returns false if there was another reason, the limit of
+  /// new attempts is reached, or the deadline is too near.
   [[nodiscard]] bool dials_again() {
     const time_point next = clock::now() + first_gap * (1 << displacements_);
-    if (!was_displaced_ || displacements_ == most_displacements || next >= deadline_) return false;
+    if (!was_displaced_ || displacements_ == max_displacements || next >= deadline_) return false;
     was_displaced_ = false;
     ++displacements_;
     again_at_ = next;
@@ -130,7 +135,8 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     first.is_encrypted = security_.identity ? 1 : 0;
     first.to = request_.to;
     first.job = security_.credentials->name;
-    // A fresh socket has space for this.
+    // An incomplete send means that the connection is broken, because the send buffer of a new
+    // socket is empty and has space for the preamble.
     if (::send(socket.get(), &first, sizeof first, MSG_NOSIGNAL) != sizeof first)
       throw_system_error("it has cut the connection", errno);
     set_options(socket.get(), heartbeat_timeout_);
@@ -144,7 +150,7 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     return begun;
   }
 
-  /// The first that has proved itself; null: none yet.
+  /// Returns the first candidate that has proved its identity, or null if none has done so yet.
   [[nodiscard]] std::unique_ptr<candidate> proved_candidate() {
     for (auto at = candidates_.begin(); at != candidates_.end();) {
       node_proof& proof = (*at)->proof;
@@ -195,11 +201,11 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
     }
   }
 
-  /// Until the first of several new attempts; each waits twice as long as the one before.
+  /// Time before the first of several new attempts. The wait doubles with each further attempt.
   static constexpr std::chrono::milliseconds first_gap{20};
-  static constexpr int most_displacements = 6;
+  static constexpr int max_displacements = 6;
 
-  reactor* loop_;
+  event_loop* loop_;
   std::vector<socket_address> where_;
   connect_attempts attempts_;
   connection_security security_;
@@ -208,15 +214,16 @@ class dialler final : public event_handler, public std::enable_shared_from_this<
   time_point deadline_;
   dialled done_;
   std::vector<std::unique_ptr<candidate>> candidates_;
-  bool was_displaced_ = false; ///< since the last new attempt
+  bool was_displaced_ = false; ///< since the last restart
   int displacements_ = 0;
   time_point again_at_{};
-  std::string not_proved_; ///< the last address that has not proved itself, and why
+  std::string not_proved_; ///< last address at which no process has proved its identity, and the
+                           ///< reason
 };
 
 class arrival final : public event_handler, public std::enable_shared_from_this<arrival> {
  public:
-  arrival(reactor& loop, std::unique_ptr<stream> connection, connection_security security,
+  arrival(event_loop& loop, std::unique_ptr<stream> connection, connection_security security,
           node_id self, arrived done)
       : loop_(&loop), connection_(std::move(connection)), security_(std::move(security)),
         self_(self), done_(std::move(done)) {}
@@ -228,14 +235,15 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
       loop_->add(connection_->fd(), EPOLLIN, shared_from_this());
       loop_->at(deadline, [weak = weak_from_this()] {
         const auto self = weak.lock();
-        if (self) self->refuse("it did not say in time what it wants");
+        if (self) self->refuse("it sent no request within the heartbeat timeout");
       });
     } catch (const std::exception& e) {
       end(nullptr, e.what());
     }
   }
 
-  /// Any thread; the descriptor is free afterwards.
+  /// Refuses the connection with this reason. Any thread may call this. The descriptor is closed on
+  /// return.
   void refuse(const std::string& why) noexcept {
     const std::lock_guard guard(mutex_);
     if (done_) end(nullptr, why);
@@ -259,7 +267,8 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
   }
 
  private:
-  /// False: not all of it has come yet, or the connection has ended.
+  /// Reads an object from the connection. Returns false if some of its bytes have not arrived, or
+  /// if the connection has ended.
   template <class T>
   bool read_into(T& to) {
     while (have_ < sizeof to) {
@@ -285,7 +294,8 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
     const acceptor_reply ours = reply_to(challenge_.opener, self_, *security_.credentials);
     challenge_.acceptor = ours.fresh;
     const iovec all{const_cast<acceptor_reply*>(&ours), sizeof ours};
-    // A fresh socket has space for this.
+    // An incomplete write means that the connection is broken, because the send buffer of a new
+    // socket is empty and has space for the reply.
     const io_result put = connection_->write({&all, 1});
     if (put.bytes != sizeof ours) throw error("it does not take what it is told");
     has_replied_ = true;
@@ -295,7 +305,8 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
     if (!is_signed(request_, challenge_, *security_.credentials))
       throw error("it does not know the job's key");
     if (request_.to != self_)
-      throw error("it is for another node: somebody on the way has led it here");
+      throw error(
+          "it is for another node: a party on the network path may have redirected the connection");
   }
 
   void end(std::unique_ptr<stream> connection, const std::string& why) noexcept {
@@ -312,20 +323,20 @@ class arrival final : public event_handler, public std::enable_shared_from_this<
   }
 
   std::mutex mutex_;
-  reactor* loop_;
+  event_loop* loop_;
   std::unique_ptr<stream> connection_;
   connection_security security_;
   node_id self_;
   challenge challenge_;
   bool has_replied_ = false;
   connect_request request_;
-  std::size_t have_ = 0; ///< of what is read
+  std::size_t have_ = 0; ///< number of bytes received of the current message
   arrived done_;
 };
 
 } // namespace
 
-void dial(reactor& loop, std::vector<socket_address> where, connection_security security,
+void dial(event_loop& loop, std::vector<socket_address> where, connection_security security,
           const connect_request& request, std::chrono::milliseconds heartbeat_timeout,
           time_point deadline, dialled done) {
   auto made = std::make_shared<dialler>(loop, std::move(where), std::move(security), request,
@@ -333,7 +344,7 @@ void dial(reactor& loop, std::vector<socket_address> where, connection_security 
   loop.post([made] { made->start(); });
 }
 
-refusal receive_connect_request(reactor& loop, unique_fd socket, connection_security security,
+refusal receive_connect_request(event_loop& loop, unique_fd socket, connection_security security,
                                 node_id self, time_point deadline, arrived done) {
   auto connection = security.identity
                         ? tls_server(std::move(socket), security.identity, node_text(self))
@@ -342,7 +353,7 @@ refusal receive_connect_request(reactor& loop, unique_fd socket, connection_secu
                                  std::move(done));
 }
 
-refusal receive_connect_request(reactor& loop, std::unique_ptr<stream> connection,
+refusal receive_connect_request(event_loop& loop, std::unique_ptr<stream> connection,
                                 connection_security security, node_id self, time_point deadline,
                                 arrived done) {
   auto made = std::make_shared<arrival>(loop, std::move(connection), std::move(security), self,

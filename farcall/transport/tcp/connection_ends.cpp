@@ -9,7 +9,8 @@
 namespace farcall::tcp {
 namespace {
 
-/// A message is lost where a queue on the way is full.
+/// Interval at which given_up messages are repeated, because such a message is lost if a queue on
+/// its route is full.
 constexpr std::chrono::milliseconds repetition_interval{500};
 
 } // namespace
@@ -36,7 +37,7 @@ void connection_ends::tell(const name& connection, connection_word word) const {
   tell_(connection.peer, said);
 }
 
-/// With the mutex.
+/// Schedules the next repetition. Called with the mutex held.
 void connection_ends::repeat_later() {
   if (std::exchange(repeats_, true)) return;
   loop_->at(clock::now() + repetition_interval, [weak = weak_from_this()] {
@@ -109,7 +110,8 @@ void connection_ends::forget(node_id peer) noexcept {
 }
 
 void connection_ends::stop() noexcept {
-  // Callbacks hold lanes, which hold us.
+  // Destroy the callbacks after the mutex was unlocked. They hold lanes, which hold references to
+  // this object.
   std::map<name, std::function<void()>> dropped;
   const std::lock_guard guard(mutex_);
   is_over_ = true;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <farcall/base/clock.hpp>
+#include <farcall/base/event_loop.hpp>
 #include <farcall/base/node_id.hpp>
 #include <farcall/transport/tcp/given_up_serials.hpp>
-#include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/transport_messages.hpp>
 
 #include <chrono>
@@ -17,46 +17,54 @@
 
 namespace farcall::tcp {
 
-/// A connection from another node that its opener can give up.
+/// A connection that another node has opened and can give up.
 class revocable {
  public:
-  /// Drops what came over it and has not taken effect, and what still comes. On the reactor's
-  /// thread; more than once.
+  /// Discards the bytes that have arrived but have not taken effect, and all later bytes. Called on
+  /// the loop's thread, possibly several times.
   virtual void revoke() noexcept = 0;
 
  protected:
   ~revocable() = default;
 };
 
-/// The agreement of two nodes that a lane, or a connection for copies, has ended. A connection that
-/// is lost for its opener may deliver its bytes much later: the system repeats them, and somebody
-/// on the way may hold them. So the opener tells the peer, by way of the host, before the calls
-/// fail or the copy is repeated. The peer refuses what comes from then on, and says so.
+/// Agreement between two nodes that a lane, or a connection for copies, has ended. After the opener
+/// has lost a connection, bytes that it has sent may still arrive at the peer much later, because
+/// the system repeats lost bytes and a forwarder may hold bytes back. The opener therefore tells
+/// the peer, through the host, that it has given up the connection. The peer refuses all later
+/// bytes of that connection, and confirms this. The opener lets its calls fail, or repeats the
+/// copy, only after the confirmation, or if the peer counts as gone.
 ///
-/// Any thread, except where said. Callbacks run on the reactor's thread.
+/// Any thread may call the functions unless their comment says otherwise. Callbacks run on the
+/// loop's thread.
 class connection_ends : public std::enable_shared_from_this<connection_ends> {
  public:
-  /// Sends a message to a peer; must not block. It may get lost.
+  /// Function that sends a message to a peer. It must not block. The message may be lost.
   using teller = std::function<void(node_id peer, const dial_request&)>;
 
-  connection_ends(reactor& loop, teller tell) : loop_(&loop), tell_(std::move(tell)) {}
+  connection_ends(event_loop& loop, teller tell) : loop_(&loop), tell_(std::move(tell)) {}
 
-  /// `kind`: lane or bulk. Calls `refused` once the peer refuses what comes over our connection of
-  /// that serial; never if the peer counts as gone before.
+  /// Tells `peer` that this node has given up the connection with this serial number, which this
+  /// node had opened; `kind` is lane or bulk. Calls `refused` once the peer has confirmed that it
+  /// refuses further bytes of the connection. If the peer counts as gone before, `refused` is never
+  /// called.
   void give_up(node_id peer, connection_kind kind, std::uint64_t serial,
                std::function<void()> refused);
 
-  /// Takes note of a connection from the peer; `kind`: lane or bulk. False if the peer has given it
-  /// up. On the reactor's thread.
+  /// Records a connection that the peer has opened, so that the connection is revoked when the peer
+  /// gives it up; `kind` is lane or bulk. Returns false if the peer has given up the connection
+  /// already. Called on the loop's thread.
   [[nodiscard]] bool add(node_id peer, connection_kind kind, std::uint64_t serial,
                          const std::shared_ptr<revocable>& connection);
 
-  /// The peer says given_up or refused. On the reactor's thread.
+  /// Handles a peer's message `given_up` or `refused`. Called on the loop's thread.
   void take(node_id peer, const dial_request& said);
 
-  /// The peer is gone: what it was told, and has not replied to, is dropped.
+  /// Stops repeating the messages that a peer has not confirmed, because the peer is gone. Their
+  /// `refused` callbacks are not called.
   void forget(node_id peer) noexcept;
-  /// Ends all sending, once the reactor's thread has passed by.
+  /// Stops sending `given_up` messages. A repetition that is running on the loop's thread is
+  /// completed.
   void stop() noexcept;
 
  private:
@@ -71,19 +79,21 @@ class connection_ends : public std::enable_shared_from_this<connection_ends> {
   void repeat_later();
   void repeat() noexcept;
 
-  reactor* loop_;
+  event_loop* loop_;
   teller tell_;
 
   std::mutex mutex_;
-  std::map<name, std::function<void()>> unconfirmed_; ///< ours
+  std::map<name, std::function<void()>> unconfirmed_; ///< connections that this node has given up
   std::map<node_id, bool> gone_;
-  bool repeats_ = false; ///< a repetition is to come
+  bool repeats_ = false; ///< a repetition is scheduled
   bool is_over_ = false;
 
-  // ---- the reactor's thread
-  std::map<node_id, std::map<connection_kind, given_up_serials>> given_up_; ///< by peers
+  // ---- the loop's thread
+  std::map<node_id, std::map<connection_kind, given_up_serials>> given_up_; ///< by each peer
   std::multimap<name, std::weak_ptr<revocable>> served_;
-  std::size_t purge_at_ = 64; ///< entries of connections that have ended go then
+  /// Number of entries in served_ from which on add() removes the entries of connections that have
+  /// ended.
+  std::size_t purge_at_ = 64;
 };
 
 } // namespace farcall::tcp

@@ -26,10 +26,10 @@ class connection_ends_test : public ::testing::Test {
  protected:
   ~connection_ends_test() override {
     ends_->stop();
-    on_reactor([] {});
+    on_loop([] {});
   }
 
-  void on_reactor(const std::function<void()>& what) {
+  void on_loop(const std::function<void()>& what) {
     std::atomic<bool> is_done{false};
     loop_.post([&] {
       what();
@@ -43,12 +43,12 @@ class connection_ends_test : public ::testing::Test {
     said.serial = serial;
     said.kind = kind;
     said.word = word;
-    on_reactor([&] { ends_->take(peer, said); });
+    on_loop([&] { ends_->take(peer, said); });
   }
   bool add(std::uint64_t serial, const std::shared_ptr<revocable>& connection,
            connection_kind kind = connection_kind::lane) {
     bool is_taken = false;
-    on_reactor([&] { is_taken = ends_->add(peer, kind, serial, connection); });
+    on_loop([&] { is_taken = ends_->add(peer, kind, serial, connection); });
     return is_taken;
   }
   std::size_t count_said(connection_word word, std::uint64_t serial) {
@@ -61,7 +61,7 @@ class connection_ends_test : public ::testing::Test {
 
   std::mutex mutex_;
   std::vector<std::pair<node_id, dial_request>> said_;
-  reactor loop_{"ends-test"};
+  event_loop loop_{"ends-test"};
   std::shared_ptr<connection_ends> ends_ =
       std::make_shared<connection_ends>(loop_, [this](node_id to, const dial_request& said) {
         const std::lock_guard guard(mutex_);
@@ -82,19 +82,19 @@ TEST_F(connection_ends_test, a_connection_is_revoked_before_the_reply) {
   EXPECT_EQ(count_said(connection_word::refused, 5), 1U);
   EXPECT_EQ(other->revoked, 0);
   EXPECT_EQ(copies->revoked, 0);
-  // The reply may have got lost.
+  // The reply may have been lost.
   take(connection_word::given_up, 5);
   EXPECT_EQ(count_said(connection_word::refused, 5), 2U);
 }
 
-TEST_F(connection_ends_test, a_connection_that_comes_behind_its_end_is_refused) {
+TEST_F(connection_ends_test, a_connection_after_its_end_is_refused) {
   take(connection_word::given_up, 5);
   EXPECT_FALSE(add(5, std::make_shared<revocable_connection>()));
   EXPECT_TRUE(add(4, std::make_shared<revocable_connection>()));
   EXPECT_TRUE(add(5, std::make_shared<revocable_connection>(), connection_kind::bulk));
 }
 
-TEST_F(connection_ends_test, the_oldest_of_too_many_serials_are_refused_unseen) {
+TEST_F(connection_ends_test, the_oldest_serials_are_refused_beyond_the_limit) {
   constexpr auto most = static_cast<std::uint64_t>(given_up_serials::most);
   for (std::uint64_t n = 1; n <= most + 1; ++n)
     take(connection_word::given_up, 10 * n);
@@ -124,7 +124,7 @@ TEST_F(connection_ends_test, a_peer_that_is_gone_is_told_nothing) {
   EXPECT_TRUE(test::eventually([&] { return count_said(connection_word::given_up, 1) == 1; }));
   ends_->forget(peer);
   ends_->give_up(peer, connection_kind::lane, 2, [&] { ++done; });
-  on_reactor([] {});
+  on_loop([] {});
   EXPECT_EQ(count_said(connection_word::given_up, 2), 0U);
   take(connection_word::refused, 1);
   EXPECT_EQ(done, 0);

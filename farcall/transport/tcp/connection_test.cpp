@@ -17,7 +17,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-/// Both ends of how a connection between nodes comes about.
+/// Tests both ends of making a connection between nodes.
 namespace farcall::tcp::connection_test {
 namespace {
 
@@ -32,7 +32,7 @@ struct outcome {
   std::string why;
 };
 
-/// What a callback tells once.
+/// Outcome that a callback delivers once.
 class told_outcome {
  public:
   [[nodiscard]] dialled teller() const {
@@ -67,7 +67,7 @@ class connections : public testing::TestWithParam<bool> {
     return told;
   }
 
-  /// What comes next, the preamble taken off it.
+  /// Accepts the next connection and reads its preamble.
   [[nodiscard]] static unique_fd taken_from(const unique_fd& listener) {
     std::optional<unique_fd> come;
     EXPECT_TRUE(test::eventually([&] { return (come = accept_from(listener.get())).has_value(); }));
@@ -94,15 +94,15 @@ class connections : public testing::TestWithParam<bool> {
   [[nodiscard]] static unique_fd listener() {
     return std::move(listen_on({"127.0.0.1", 0}).front());
   }
-  /// Nobody listens there any more.
+  /// Returns an address without a listener.
   [[nodiscard]] static socket_address dead() { return where(listener()); }
 
-  /// Before what it has calls of.
+  /// Declared before the loop, which calls functions that use these members.
   connection_security security_;
   connect_request request_;
   unique_fd first_ = listener();
   unique_fd second_ = listener();
-  reactor loop_{"farcall-test"};
+  event_loop loop_{"farcall-test"};
 };
 
 TEST_P(connections, are_made_where_both_ends_prove_themselves) {
@@ -119,17 +119,17 @@ TEST_P(connections, are_made_where_both_ends_prove_themselves) {
   EXPECT_EQ(come.request.from, request_.from);
 }
 
-TEST_P(connections, that_lead_to_another_node_are_noticed_by_who_dials) {
+TEST_P(connections, to_another_node_are_noticed_by_the_dialler) {
   told_outcome dialling = dial_it({where(first_)});
   told_outcome receiving = receive_from(first_, here + 1);
   const outcome made = dialling.get();
   EXPECT_FALSE(made.connection);
   EXPECT_THAT(made.why, AllOf(HasSubstr(where(first_).text()),
-                              HasSubstr("somebody on the way has led the connection there")));
+                              HasSubstr("may have redirected the connection")));
   EXPECT_FALSE(receiving.get().connection);
 }
 
-TEST_P(connections, go_on_to_the_next_address_where_one_leads_to_another_node) {
+TEST_P(connections, skip_addresses_of_other_nodes) {
   told_outcome dialling = dial_it({where(first_), where(second_)});
   told_outcome elsewhere = receive_from(first_, here + 1);
   told_outcome there = receive_from(second_, here);
@@ -139,7 +139,7 @@ TEST_P(connections, go_on_to_the_next_address_where_one_leads_to_another_node) {
   EXPECT_FALSE(elsewhere.get().connection);
 }
 
-TEST_P(connections, go_on_to_the_next_address_where_one_ends_them) {
+TEST_P(connections, skip_addresses_that_close_them) {
   told_outcome dialling = dial_it({where(first_), where(second_)});
   taken_from(first_).reset();
   told_outcome there = receive_from(second_, here);
@@ -148,7 +148,7 @@ TEST_P(connections, go_on_to_the_next_address_where_one_ends_them) {
   EXPECT_EQ(peer_text(made.connection->fd()), where(second_).text());
 }
 
-TEST_P(connections, go_on_to_the_next_address_where_one_is_silent_or_refuses) {
+TEST_P(connections, skip_silent_and_refusing_addresses) {
   const silent_address silent;
   told_outcome dialling = dial_it({silent.where(), dead(), where(second_)});
   told_outcome there = receive_from(second_, here);
@@ -157,14 +157,14 @@ TEST_P(connections, go_on_to_the_next_address_where_one_is_silent_or_refuses) {
   EXPECT_EQ(peer_text(made.connection->fd()), where(second_).text());
 }
 
-TEST_P(connections, are_made_beside_one_that_takes_them_and_is_silent) {
+TEST_P(connections, are_made_although_one_address_accepts_silently) {
   told_outcome dialling = dial_it({where(first_), where(second_)});
   const unique_fd silent = taken_from(first_);
   told_outcome there = receive_from(second_, here);
   const outcome made = dialling.get();
   ASSERT_TRUE(made.connection) << made.why;
   EXPECT_EQ(peer_text(made.connection->fd()), where(second_).text());
-  // It is let go of.
+  // The silent connection is closed.
   pollfd end{silent.get(), POLLRDHUP, 0};
   EXPECT_EQ(::poll(&end, 1, 10'000), 1);
 }
@@ -193,19 +193,19 @@ TEST_P(connections, are_not_dialled_again_for_ever) {
   EXPECT_THAT(made.why, HasSubstr(where(first_).text()));
 }
 
-TEST_P(connections, say_what_became_of_each_address) {
+TEST_P(connections, report_the_failure_of_each_address) {
   const silent_address silent;
   const socket_address refuses = dead();
-  // Long enough that each address is tried on a busy machine, too.
+  // Long enough to try each address even on a busy machine.
   told_outcome dialling = dial_it({silent.where(), refuses, where(first_)}, milliseconds(3000));
   const unique_fd taken = taken_from(first_);
-  EXPECT_THAT(dialling.get().why, AllOf(HasSubstr(refuses.text() + ": Connection refused"),
-                                        HasSubstr(silent.where().text() + ": no answer in time"),
-                                        HasSubstr(where(first_).text() +
-                                                  ": it takes connections and does not answer")));
+  EXPECT_THAT(dialling.get().why,
+              AllOf(HasSubstr(refuses.text() + ": Connection refused"),
+                    HasSubstr(silent.where().text() + ": no reply in time"),
+                    HasSubstr(where(first_).text() + ": it takes connections and does not reply")));
 }
 
-TEST_P(connections, say_why_a_server_does_not_hand_them_on) {
+TEST_P(connections, report_why_a_server_refuses_them) {
   told_outcome dialling = dial_it({where(first_)});
   const unique_fd taken = taken_from(first_);
   admission_message word;
@@ -215,11 +215,11 @@ TEST_P(connections, say_why_a_server_does_not_hand_them_on) {
   EXPECT_THAT(dialling.get().why, HasSubstr("it is draining"));
 }
 
-TEST_P(connections, without_a_key_are_made_with_processes_of_the_same_user_only) {
+TEST_P(connections, without_a_key_stay_within_one_user) {
   const listener_of_nobody other;
   if (!other.is_there()) GTEST_SKIP() << "only root can be another user";
   told_outcome dialling = dial_it({resolve({other.path()}).front()}, milliseconds(500));
-  EXPECT_THAT(dialling.get().why, HasSubstr(GetParam() ? "does not answer" : "another user's"));
+  EXPECT_THAT(dialling.get().why, HasSubstr(GetParam() ? "does not reply" : "another user's"));
 }
 
 INSTANTIATE_TEST_SUITE_P(with, connections, testing::Bool(),

@@ -24,7 +24,9 @@ bool delivery_watch::is_due(const stream_position& own, time_point now) noexcept
     awaits_ = false;
     return false;
   }
-  // Data that the own system holds are the path monitor's.
+  // Begin a new period if bytes arrive from the peer, or if sent bytes are not acknowledged yet.
+  // The path monitor judges bytes that are not acknowledged; this class judges acknowledged bytes
+  // only.
   if (comes || own.is_in_flight) {
     begin(own, now, now);
     return false;
@@ -62,9 +64,9 @@ void connection_list::append_to(std::vector<checked_connection>& all) {
   });
 }
 
-delivery_checks::delivery_checks(reactor& loop, std::chrono::milliseconds heartbeat_timeout,
+delivery_checks::delivery_checks(event_loop& loop, std::chrono::milliseconds heartbeat_timeout,
                                  lister connections, teller tell)
-    : loop_(&loop), timeout_(std::max(heartbeat_timeout, shortest_path_timeout)),
+    : loop_(&loop), timeout_(std::max(heartbeat_timeout, min_path_timeout)),
       connections_(std::move(connections)), tell_(std::move(tell)) {}
 
 delivery_message delivery_checks::message(delivery_question what, const name& about) noexcept {
@@ -75,14 +77,14 @@ delivery_message delivery_checks::message(delivery_question what, const name& ab
   return m;
 }
 
-void delivery_checks::start() { look_later(); }
+void delivery_checks::start() { poll_later(); }
 
-void delivery_checks::look_later() {
+void delivery_checks::poll_later() {
   loop_->at(clock::now() + timeout_ / delivery_watch::looks, [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self || self->is_over_.load()) return;
     self->look();
-    self->look_later();
+    self->poll_later();
   });
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A connection whose time the test chooses.
+/// A connection in simulated time.
 class delivery_watch_test : public testing::Test {
  protected:
   static constexpr int timeout = 1600;
@@ -22,7 +22,8 @@ class delivery_watch_test : public testing::Test {
     reply.received = received;
     return watch_.is_lost(reply, own_, begin_ + milliseconds(ms));
   }
-  /// Looks and asks until then, while `received` bytes have arrived. The time of the loss, or -1.
+  /// Checks and asks until `end`, while `received` bytes have arrived. Returns the time of the
+  /// loss, or -1.
   int look_until(int end, std::uint64_t received) {
     for (; now_ <= end; now_ += look) {
       if (is_due(now_) && is_lost(now_, received)) return now_;
@@ -58,7 +59,7 @@ TEST_F(delivery_watch_test, finds_within_the_timeout_that_bytes_do_not_arrive) {
   EXPECT_LE(lost, timeout);
 }
 
-TEST_F(delivery_watch_test, counts_from_what_arrived_last) {
+TEST_F(delivery_watch_test, counts_from_the_last_arrival) {
   own_.sent = 100;
   EXPECT_EQ(look_until(timeout / 2, 40), -1);
   EXPECT_EQ(look_until(timeout, 41), -1);
@@ -71,7 +72,7 @@ TEST_F(delivery_watch_test, gives_more_time_after_an_outage_of_all_connections) 
   const int outage = timeout * 95 / 100;
   for (; now_ < outage; now_ += look)
     (void)is_due(now_);
-  // All replies come then.
+  // All replies arrive together after the outage.
   for (int i = 0; i < 8; ++i)
     EXPECT_FALSE(is_lost(outage, 40));
   EXPECT_EQ(look_until(2 * outage, 40), -1) << "a forwarder repeats so late";
@@ -91,7 +92,7 @@ TEST_F(delivery_watch_test, finds_a_loss_although_replies_are_late) {
   EXPECT_LE(lost, 4 * timeout);
 }
 
-TEST_F(delivery_watch_test, lets_a_slow_path_go_on) {
+TEST_F(delivery_watch_test, tolerates_a_slow_path) {
   own_.sent = 1'000'000;
   EXPECT_FALSE(is_due(0));
   for (int ms = 1'000; ms < 100'000; ms += 1'000) {
@@ -100,7 +101,7 @@ TEST_F(delivery_watch_test, lets_a_slow_path_go_on) {
   }
 }
 
-TEST_F(delivery_watch_test, lets_a_peer_wait_that_takes_nothing_in) {
+TEST_F(delivery_watch_test, tolerates_a_peer_that_does_not_read) {
   own_.sent = 100;
   EXPECT_FALSE(is_due(0));
   for (int ms = 1'000; ms < 100'000; ms += 1'000)

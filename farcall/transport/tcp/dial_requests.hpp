@@ -7,10 +7,12 @@
 #include <atomic>
 #include <memory>
 
-/// Requests and limits for connections that one node makes because another has asked for them.
+/// Connect requests that the host sends when it connects two other nodes. Also limits the
+/// connections that a node makes at the request of another node.
 namespace farcall::tcp {
 
-/// Connect request to the node that accepts, from a host that dials in place of `opener`.
+/// Returns the connect request that the host sends to the accepting node, as if `opener` had
+/// dialled that node itself.
 [[nodiscard]] inline connect_request acceptors_request(const dial_request& asked, node_id opener) {
   connect_request o;
   o.serial = asked.serial;
@@ -22,7 +24,8 @@ namespace farcall::tcp {
   return o;
 }
 
-/// Connect request to the node that opens, from a host that dials in place of `acceptor`.
+/// Returns the connect request that the host sends to the opening node, as if `acceptor` had
+/// dialled that node at its request.
 [[nodiscard]] inline connect_request openers_request(const dial_request& asked, node_id acceptor) {
   connect_request o;
   o.serial = asked.serial;
@@ -31,13 +34,14 @@ namespace farcall::tcp {
   return o;
 }
 
-/// How many connections are being made because one node has asked for them. Any thread.
+/// Counts the connections in progress that one node has requested. Any thread may use it.
 class request_places {
  public:
-  /// Each connection takes a descriptor.
+  /// Limit of such connections, because each of them takes a descriptor.
   static constexpr unsigned most = 1024;
 
-  /// Makes one more count as long as the result lives. Null if there are too many.
+  /// Takes one place, which stays taken as long as the result lives. Returns null if all places are
+  /// taken.
   [[nodiscard]] std::shared_ptr<const void> take() const {
     const auto give_back = [count = count_](const void* /*place*/) { count->fetch_sub(1); };
     if (count_->fetch_add(1) < most) return {count_.get(), give_back};

@@ -14,10 +14,8 @@
 namespace farcall::tcp {
 namespace {
 
-constexpr std::string_view scheme = "tcp";
-
-/// What does not fit a record costs another round trip, and a wake-up: worth some memory where
-/// lanes are connections.
+/// Factor by which the rings of tcp lanes are larger than the rings of other transports. A record
+/// that does not fit the ring costs another round trip and a wake-up, which justifies more memory.
 constexpr std::uint32_t ring_factor = 4;
 
 std::uint64_t read_address(std::string_view place, const std::string& what, target_url& url) {
@@ -37,8 +35,8 @@ std::vector<availability> available() {
                              : "other machines, unencrypted: built without TLS"}};
 }
 
-/// What the server that has started this process tells of itself. The host may reach it another
-/// way, as through a tunnel.
+/// Returns the addresses that the server of this process has put into the process's environment.
+/// The host's address of the server may be another one, for instance the address of a tunnel.
 std::vector<node_address> addresses_of_our_server(const std::string& network) {
   std::vector<node_address> all;
   std::string_view rest;
@@ -58,7 +56,7 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   options o;
   o.self = site.self;
   o.nodes = site.nodes;
-  o.ring_bytes = std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(largest_ring));
+  o.ring_bytes = std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(max_ring));
   o.machine = site.machine;
   o.network = network_identity();
   o.server = std::move(setup.server);
@@ -74,7 +72,8 @@ std::unique_ptr<transport> make_here(transport_site& site) {
       lines.error(node_text(peer) + " cannot be asked for a connection");
     }
   };
-  // A peer that cannot be told is gone, or is about to be.
+  // Ignore a failure to send these two kinds of messages, because a peer that cannot be told has
+  // ended, or is about to end.
   o.tell_of_delivery = [tell = site.tell](node_id peer, const delivery_message& message) {
     (void)tell(peer, encode(message), {});
   };
@@ -93,7 +92,9 @@ std::unique_ptr<transport> make_here(transport_site& site) {
     o.loop = host->loop();
     o.listener = host->listener();
   } else {
-    o.loop = common_reactor();
+    // Make an event loop for the lanes and copies that is embedded in the process's loop. The
+    // process's loop may live longer than the memory that lanes and copies use.
+    o.loop = std::make_shared<event_loop>(common_event_loop());
     if (setup.listens) {
       o.listener = std::make_shared<own_listener>(*o.loop, o.credentials.name, o.heartbeat_timeout);
     }
@@ -102,7 +103,7 @@ std::unique_ptr<transport> make_here(transport_site& site) {
     for (const socket_address& a : o.listener->addresses())
       add_addresses(o.addresses, {address_in(o.network, a)});
   }
-  reactor& loop = *o.loop;
+  event_loop& loop = *o.loop;
   return tcp::make(loop, std::move(o));
 }
 

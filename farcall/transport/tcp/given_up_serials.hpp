@@ -6,9 +6,11 @@
 
 namespace farcall::tcp {
 
-/// Numbers of connections that a peer has given up, for the node that serves them: one that comes
-/// afterwards, or goes on, is refused. The peer counts its connections up. Memory has a bound: of
-/// more than `most` the lowest stand for all below them. A value, for one thread at a time.
+/// Serial numbers of the connections that a peer has given up. The serving node refuses such a
+/// connection if it arrives later, and refuses its further bytes. Each peer numbers its connections
+/// upwards. Memory is limited: if there are more than `most` serial numbers, the lowest one is
+/// removed, and all numbers up to it count as given up. This is a value type; one thread at a time
+/// uses it.
 class given_up_serials {
  public:
   static constexpr std::size_t most = 1024;
@@ -27,7 +29,7 @@ class given_up_serials {
   auto operator<=>(const given_up_serials&) const = default;
 
  private:
-  std::uint64_t floor_ = 0; ///< all up to it were given up
+  std::uint64_t floor_ = 0; ///< all serial numbers up to this one were given up
   std::set<std::uint64_t> serials_;
 };
 

@@ -47,7 +47,7 @@ const char* refusal_text(admission word) noexcept {
   case admission::come_in:
     break;
   }
-  return "it said something that is no answer";
+  return "it said something that is no reply";
 }
 
 void require_admission(const admission_message& reply) {
@@ -57,7 +57,7 @@ void require_admission(const admission_message& reply) {
 }
 
 bool is_ring_size(std::uint64_t bytes) noexcept {
-  return bytes >= smallest_ring && bytes <= largest_ring && is_power_of_two(bytes);
+  return bytes >= min_ring && bytes <= max_ring && is_power_of_two(bytes);
 }
 
 } // namespace farcall::tcp

@@ -6,28 +6,31 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The first bytes of every connection (docs/wire.md): a preamble, which is unencrypted and says
-/// where the connection wants to go, and behind it a connect request, which is encrypted if the job
-/// is and proves that the connection may be made. Without encryption both ends exchange nonces
-/// before that, so that what was recorded proves nothing.
+/// The first bytes of every connection (docs/wire.md). First, an unencrypted preamble says which
+/// node the connection is for. On a control connection, the server replies with its admission. On
+/// all other connections, a connect request follows, which proves that the connection may be made.
+/// The request is encrypted if the job's connections are encrypted. If they are not, both ends
+/// exchange nonces before the request, so that a recorded request proves nothing.
 namespace farcall::tcp {
 
 inline constexpr std::uint64_t preamble_magic = 0x0a6c6c6163726166; // "farcall\n"
-/// Version of everything that crosses a socket before the nodes' cards.
+/// Version of the format of all bytes that a connection carries before the nodes send their cards.
 inline constexpr std::uint32_t connection_version = 8;
 
 enum class connection_kind : std::uint32_t {
   control = 1,   ///< a host asks a server for a node
-  lane = 2,      ///< a lane; who dials is its opener
-  bulk = 3,      ///< copies; who dials asks for them
-  lane_back = 4, ///< a lane whose opener cannot dial and has asked the other side to
-  bulk_back = 5, ///< copies for a node that cannot dial and has asked the other side to
-  join = 6,      ///< a process that something else has started comes to its host's port
+  lane = 2,      ///< a lane that its opener dials
+  bulk = 3,      ///< copies; the requester dials
+  lane_back = 4, ///< a lane that the acceptor dials, because the opener cannot dial
+  bulk_back = 5, ///< a connection for copies that the serving node dials, because the requester
+                 ///< cannot
+  join = 6,      ///< a process that something other than the host has started joins at the host's
+                 ///< port
 };
 
-/// Names a job among all that a server has ever seen. Public.
+/// Public name of a job, unique among all jobs of a server.
 using job_name = std::array<std::byte, 16>;
-/// Of the key that all nodes of a job have and nobody else.
+/// Size in bytes of the job key, which only the job's nodes have.
 inline constexpr std::size_t job_key_bytes = 32;
 
 struct preamble {
@@ -40,11 +43,11 @@ struct preamble {
 };
 static_assert(sizeof(preamble) == 40);
 
-/// What is wrong with a preamble, in words, or nothing.
+/// Returns a text that says why the preamble is invalid, or null if it is valid.
 [[nodiscard]] const char* flaw_of(const preamble& p) noexcept;
 
-/// The server's reply on a control connection. It is unencrypted too, so that a client which cannot
-/// be let in learns why.
+/// The server's reply on a control connection. The reply is not encrypted, so that a client that is
+/// refused can read the reason.
 enum class admission : std::uint32_t {
   come_in = 1,
   other_version = 2,
@@ -53,7 +56,9 @@ enum class admission : std::uint32_t {
   is_full = 5,
   is_draining = 6,
   is_of_another_user = 7,
-  has_no_lane_left = 8, ///< of a lane, or of copies: in place of the node's proof
+  /// The client already has as many connections as it may have. Sent on a connection for a lane or
+  /// for copies, in place of the node's proof.
+  has_no_lane_left = 8,
 };
 struct admission_message {
   std::uint64_t magic = preamble_magic;
@@ -62,18 +67,18 @@ struct admission_message {
 };
 static_assert(sizeof(admission_message) == 16);
 
-/// What an admission other than come_in means, for the user.
+/// Returns the text for users that explains a refusal, which is any admission other than come_in.
 [[nodiscard]] const char* refusal_text(admission word) noexcept;
 
-/// Throws error with the reason, unless a server's reply says that we may come in.
+/// Throws error with the reason if the server's reply is not come_in.
 void require_admission(const admission_message& reply);
 
-/// Made anew for each connection.
+/// Random bytes that are new for each connection, so that a proof over them is fresh.
 using nonce = std::array<std::byte, 32>;
 [[nodiscard]] nonce new_nonce();
 
-/// Those of an unencrypted connection, which the opener's begins; zeros inside TLS, which has its
-/// own.
+/// Nonces of both ends of an unencrypted connection. The opener sends its nonce first. Both are
+/// zero inside TLS, which has its own nonces.
 struct challenge {
   nonce opener{};
   nonce acceptor{};
@@ -81,7 +86,7 @@ struct challenge {
 
 inline constexpr std::size_t proof_bytes = 32;
 
-/// What the opener of an unencrypted connection gets for its nonce.
+/// Reply of the accepting end to the opener's nonce on an unencrypted connection.
 struct acceptor_reply {
   nonce fresh{};
   std::array<std::byte, proof_bytes> proof{}; ///< see reply_to()
@@ -89,18 +94,21 @@ struct acceptor_reply {
 static_assert(sizeof(acceptor_reply) == 64);
 
 struct connect_request {
-  std::uint64_t serial = 0; ///< of the lane, or connection for copies, as its opener counts them
+  std::uint64_t serial = 0; ///< serial number of the lane, or connection for copies, counted by its
+                            ///< opener
   connection_kind kind{};
   node_id from = no_node;
   std::uint32_t worker = 0;
   std::uint32_t own_worker = 0;
   std::uint32_t ring_bytes = 0;
-  node_id to = no_node; ///< the preamble's can be changed by anybody on the way
+  /// Node that the connection is for. It is part of the signed bytes, so that a forwarder cannot
+  /// change it; a forwarder could change preamble::to.
+  node_id to = no_node;
   std::array<std::byte, proof_bytes> proof{}; ///< see sign()
 };
 static_assert(sizeof(connect_request) == 64);
 
-/// True when a lane may have rings of that size.
+/// True if the rings of a lane may have this size.
 [[nodiscard]] bool is_ring_size(std::uint64_t bytes) noexcept;
 
 } // namespace farcall::tcp

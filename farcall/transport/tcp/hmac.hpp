@@ -11,11 +11,12 @@ namespace farcall::tcp {
 inline constexpr std::size_t hmac_bytes = 32;
 using hmac = std::array<std::byte, hmac_bytes>;
 
-/// HMAC-SHA-256 (RFC 2104): what only who has the key can make of these bytes. By OpenSSL where it
-/// is built in. Throws error when that fails.
+/// Computes an HMAC-SHA-256 (RFC 2104), which only a holder of the key can compute. Uses OpenSSL if
+/// OpenSSL is built in. Throws error if OpenSSL fails.
 [[nodiscard]] hmac hmac_of(const secret& key, std::span<const std::byte> bytes);
 
-/// The same without OpenSSL. Its time depends on sizes only.
+/// Computes the same HMAC without OpenSSL. The time that it takes depends only on the sizes, not on
+/// the values of the bytes.
 [[nodiscard]] hmac portable_hmac_of(const secret& key, std::span<const std::byte> bytes) noexcept;
 
 } // namespace farcall::tcp

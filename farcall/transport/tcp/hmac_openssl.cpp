@@ -8,8 +8,9 @@
 namespace farcall::tcp {
 
 hmac hmac_of(const secret& key, std::span<const std::byte> bytes) {
-  // Threads may still make some, and forks run the same handlers, so OpenSSL must not clean up at
-  // exit. That is decided by whoever uses it first.
+  // Disable OpenSSL's cleanup at exit: other threads may still compute HMACs during the exit, and
+  // forked processes run the same exit handlers. The first use of OpenSSL in the process decides
+  // about the cleanup.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   hmac made{};
   unsigned size = 0;

@@ -24,7 +24,7 @@ interface_list interfaces() {
   return {first, &::freeifaddrs};
 }
 
-/// The bytes of an address in the order of the network; none for what is no address of IP.
+/// Returns the bytes of an IP address in network order; none if the address is no IP address.
 std::pair<const unsigned char*, std::size_t> bytes_of(const sockaddr* a) noexcept {
   if (a != nullptr && a->sa_family == AF_INET) {
     return {

@@ -11,10 +11,11 @@
 namespace farcall::tcp {
 namespace {
 
-/// What an end of a connection proves, so that the proof of one is none of the other.
+/// Roles of the end that makes a proof. The role is part of the proof, so that the proof of one end
+/// is invalid for the other end.
 constexpr std::uint64_t as_opener = 1;
 constexpr std::uint64_t as_acceptor = 2;
-/// In the name of a job, which is no proof.
+/// Role for the hash that is used as the job's name; it proves nothing.
 constexpr std::uint64_t as_name = 3;
 
 byte_writer beginning(std::uint64_t role, const nonce& opener, const nonce& acceptor,

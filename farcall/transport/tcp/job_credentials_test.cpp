@@ -24,7 +24,7 @@ std::string hexadecimal(std::span<const std::byte> all) {
 }
 
 /// RFC 4231, cases 1, 2 and 6.
-TEST(hmac_test, is_that_of_the_standard) {
+TEST(hmac_test, matches_the_standards_vectors) {
   const struct {
     bytes key;
     std::string_view text;
@@ -52,7 +52,7 @@ TEST(hmac_test, is_the_same_with_and_without_openssl) {
   }
 }
 
-TEST(job_credentials_test, the_name_of_a_job_follows_from_its_key) {
+TEST(job_credentials_test, a_jobs_name_depends_on_its_key) {
   const job_credentials one = job_credentials::make(false);
   const job_credentials other = job_credentials::make(false);
   EXPECT_EQ(one.name, job_name_of(one.key));
@@ -71,7 +71,7 @@ connect_request some_request() {
   return o;
 }
 
-TEST(job_credentials_test, a_proof_holds_for_nothing_else_than_what_was_signed) {
+TEST(job_credentials_test, a_proof_is_valid_for_one_request_only) {
   const job_credentials job = job_credentials::make(false);
   const challenge c{new_nonce(), new_nonce()};
   connect_request signed_request = some_request();
@@ -93,7 +93,7 @@ TEST(job_credentials_test, a_proof_holds_for_nothing_else_than_what_was_signed) 
   EXPECT_FALSE(is_signed(signed_request, c, other_name));
 }
 
-TEST(job_credentials_test, a_reply_is_that_of_one_node_to_one_nonce) {
+TEST(job_credentials_test, a_reply_is_valid_for_one_node_and_nonce) {
   const job_credentials job = job_credentials::make(false);
   const nonce opener = new_nonce();
   const acceptor_reply reply = reply_to(opener, 2, job);
@@ -104,7 +104,7 @@ TEST(job_credentials_test, a_reply_is_that_of_one_node_to_one_nonce) {
   EXPECT_NE(reply.fresh, reply_to(opener, 2, job).fresh);
 }
 
-/// What one end of an unencrypted connection says is no proof for the other end.
+/// The proof of one end of an unencrypted connection is invalid for the other end.
 TEST(job_credentials_test, a_reply_does_not_prove_a_request) {
   const job_credentials job = job_credentials::make(false);
   const nonce opener = new_nonce();

@@ -17,32 +17,37 @@
 namespace farcall::tcp {
 namespace {
 
-/// Commits within this time after a send wait for company. Less than a round trip on loopback
-/// takes, or calls that are waited for would be put off, and the reactor be woken for nothing.
-constexpr std::chrono::nanoseconds shortest_gap{2000};
-/// Behind a send of what had waited, they wait for as long as that send has taken, and so long at
-/// most: a stream of small messages spends half its time on messages.
-constexpr std::chrono::nanoseconds longest_gap{20000};
+/// After a send, commits are deferred for at least this time, so that they are sent as one batch.
+/// The time is shorter than a round trip on loopback. A longer time would delay calls whose callers
+/// wait for the reply, and would wake the loop for nothing.
+constexpr std::chrono::nanoseconds min_gap{2000};
+/// Upper bound of the time for which commits are deferred. After a send of deferred commits, the
+/// next deferral lasts as long as that send took. A stream of small messages therefore spends about
+/// half its time on sending.
+constexpr std::chrono::nanoseconds max_gap{20000};
 
-/// The kernel forgets now and then that acknowledgements are to be delayed.
+/// Interval at which delayed acknowledgements are requested again, because the kernel resets this
+/// mode now and then.
 constexpr std::chrono::milliseconds delay_interval{1};
 
-/// A lane on which nothing has come for that long is left to the reactor: polling a socket costs a
-/// system call, and a worker may have many.
+/// Time without incoming bytes after which the event loop, in place of the user, watches the lane.
+/// Each poll of a socket costs a system call, and a worker may have many lanes.
 constexpr std::chrono::milliseconds quiet_for{1};
 constexpr unsigned looks_per_clock = 16;
 
-/// How long a lane that was cut off waits for the notice of its node's end, which says more than
-/// the lane can.
+/// Time for which the user of a lost lane is not told of the loss. If the peer's node has ended,
+/// the notice of its end may arrive in this time. The notice gives a better reason than the loss of
+/// the lane.
 constexpr std::chrono::milliseconds notice_interval{500};
 
-/// How long the opener of a lost lane waits before it tells the peer.
+/// The opener of a lost lane waits for this time before it tells the peer that it has given up the
+/// lane.
 constexpr std::chrono::milliseconds telling_delay{100};
 
-/// How long a peer whose lane was refused has to end it.
+/// Time within which a peer has to end a lane that this end has refused.
 constexpr std::chrono::milliseconds leave_interval{1000};
 
-/// What goes out next: `first`, then the ring's bytes from `sent` to `end`.
+/// Collects the bytes to send next: `first`, and after it the ring's bytes from `sent` to `end`.
 std::size_t parts_to_send(std::array<iovec, 3>& parts, std::span<std::byte> first,
                           const staged_outbox& out, std::uint64_t sent,
                           std::uint64_t end) noexcept {
@@ -58,9 +63,9 @@ std::size_t parts_to_send(std::array<iovec, 3>& parts, std::span<std::byte> firs
 
 } // namespace
 
-stream_endpoint::stream_endpoint(reactor& loop, std::uint32_t ring_bytes, doorbell& wakes,
-                                 lane_role role)
-    : staged_lane(&stream_endpoint::committed), loop_(&loop),
+stream_endpoint::stream_endpoint(event_loop& loop, counted_ptr<deferral_sweep> sweep,
+                                 std::uint32_t ring_bytes, doorbell& wakes, lane_role role)
+    : staged_lane(&stream_endpoint::committed), loop_(&loop), sweep_(std::move(sweep)),
       rings_(make_line_aligned(std::size_t{ring_bytes} * 2)),
       assembler_(rings_.get() + ring_bytes, ring_bytes) {
   begin(rings_.get(), rings_.get() + ring_bytes, ring_bytes, role, wakes);
@@ -80,14 +85,15 @@ void stream_endpoint::committed(void* lane) noexcept {
   if (self.is_due()) {
     self.flush();
   } else if (!self.deferred_.exchange(true, std::memory_order_seq_cst)) {
-    self.loop_->note_deferral();
+    self.sweep_->note();
   }
 }
 
 void stream_endpoint::flush() noexcept {
   if (!send_mutex_.try_lock()) {
-    // The thread that sends now may have polled before our commit.
-    if (!deferred_.exchange(true, std::memory_order_seq_cst)) loop_->note_deferral();
+    // Leave this commit to a later send: the thread that is sending now may have read the ring
+    // before the commit.
+    if (!deferred_.exchange(true, std::memory_order_seq_cst)) sweep_->note();
     return;
   }
   flush_locked();
@@ -102,7 +108,8 @@ void stream_endpoint::flush_locked() noexcept {
     return;
   }
   if (to->fd() < 0) return;
-  // Before the ring is polled: who commits after that puts the mark back.
+  // Clear the mark before reading the ring, because a thread that commits after the read sets the
+  // mark again.
   const bool had_waited = deferred_.exchange(false, std::memory_order_seq_cst);
   const time_point begin = clock::now();
   const std::uint64_t end = out_.take_all();
@@ -123,24 +130,27 @@ void stream_endpoint::flush_locked() noexcept {
   }
   const time_point now = clock::now();
   const clock::duration gap =
-      had_waited ? std::clamp<clock::duration>(now - begin, shortest_gap, longest_gap)
-                 : shortest_gap;
+      had_waited ? std::clamp<clock::duration>(now - begin, min_gap, max_gap) : min_gap;
   send_again_.store((now + gap).time_since_epoch().count(), std::memory_order_relaxed);
   if (out_.state() != send_state::open) [[unlikely]]
     settle(*to);
 }
 
-/// Sending has come to the end of what there is.
+/// Called after all committed bytes were sent. If sending was blocked, ends that state. If the lane
+/// is closing, ends the sending direction of the connection.
 void stream_endpoint::settle(stream& to) noexcept {
   if (is_blocked(out_.state())) out_.on(send_event::unblock);
   if (out_.state() != send_state::closing || !out_.on(send_event::finish)) return;
   to.finish();
-  // An acceptor's user does not close: he has refused to serve more.
+  // At an acceptor's end, sending ends only if the user has refused to serve more requests, because
+  // an acceptor's user never closes the lane.
   if (role() == lane_role::acceptor) leave();
 }
 
-/// The peer ends the connection when it has read that, or loses it a little later: it has no
-/// claim to what the lane costs here.
+/// Begins to wait until the peer ends a lane whose user has refused to serve more requests. The
+/// peer ends the connection when it reads that this end has stopped sending. If the peer does not
+/// do so within `leave_interval`, this end cuts the connection, because a peer may use this
+/// process's memory only for a limited time.
 void stream_endpoint::leave() noexcept {
   has_refused_.store(true, std::memory_order_release);
   try {
@@ -187,8 +197,8 @@ void stream_endpoint::receive_locked() noexcept {
   } else if (state == receive_state::dropping) {
     drop_received(*from);
   }
-  // A blocked send, which may be blocking at this moment, waits in the socket for what is no longer
-  // there.
+  // When the handshake is complete, try to send again. A blocked send may wait for bytes of the
+  // peer that the handshake has already taken from the socket.
   if (!was_established && from->is_established()) {
     loop_->post([self = shared_from_this()] { self->on_event(0); });
   }
@@ -244,15 +254,16 @@ void stream_endpoint::note_miss() noexcept {
 
 void stream_endpoint::drop_received(stream& from) noexcept {
   const iovec all{in_.base(), in_.size()};
-  // A peer that never stops is not to keep the reactor, which comes back.
-  constexpr int most_reads = 16;
-  for (int n = 0; n < most_reads; ++n) {
+  // Limit of the reads, so that a peer that never stops sending does not starve the loop's other
+  // events.
+  constexpr int max_reads = 16;
+  for (int n = 0; n < max_reads; ++n) {
     const io_result got = from.read({&all, 1});
     received_ += got.bytes;
     if (got.status == io_status::done) continue;
     if (got.status != io_status::would_block && in_.on(receive_event::end)) {
       in_.wake();
-      loop_->note_deferral();
+      sweep_->note();
     }
     return;
   }
@@ -261,10 +272,11 @@ void stream_endpoint::drop_received(stream& from) noexcept {
 void stream_endpoint::progress() noexcept {
   const send_state sending = out_.state();
   const bool is_stuck = is_blocked(sending);
-  // What was put off stays so until its time, however often its sender polls meanwhile.
+  // Deferred commits are not sent before their time, even if the sender polls earlier.
   const bool has_work =
       is_stuck || ((out_.has_commits() || deferred_.load(std::memory_order_relaxed)) && is_due());
-  // During a handshake what a send waits for may have been taken in by a poll for records.
+  // During a handshake, try a blocked send again. A poll for records may have taken the bytes of
+  // the handshake that the send waits for.
   const bool may_send = is_sending(sending) && (!is_stuck || !is_established());
   if (has_work && may_send && send_mutex_.try_lock()) {
     flush_locked();
@@ -275,7 +287,7 @@ void stream_endpoint::progress() noexcept {
   receive_mutex_.unlock();
 }
 
-// ---- the reactor's part -------------------------------------------------------------------------
+// ---- the loop's part -------------------------------------------------------------------------
 
 void stream_endpoint::arm() noexcept {
   if (!is_watched_.exchange(true, std::memory_order_seq_cst)) arm_socket();
@@ -288,7 +300,8 @@ void stream_endpoint::arm_socket() noexcept {
   if (from->fd() < 0) return;
   std::uint32_t events = EPOLLONESHOT;
   if (is_watched_.load(std::memory_order_seq_cst)) {
-    // The socket does not know what the stream has taken from it already.
+    // Post a call of the handler in place of watching the socket, because bytes that the stream has
+    // buffered do not make the socket readable.
     if (from->has_buffered()) {
       loop_->post([self = shared_from_this()] { self->on_event(0); });
       return;
@@ -303,7 +316,7 @@ void stream_endpoint::arm_socket() noexcept {
 }
 
 void stream_endpoint::on_event(std::uint32_t /*events*/) noexcept {
-  bool has_news = false;
+  bool has_notices = false;
   {
     const std::lock_guard guard(send_mutex_);
     if (is_blocked(out_.state())) out_.on(send_event::unblock);
@@ -314,12 +327,13 @@ void stream_endpoint::on_event(std::uint32_t /*events*/) noexcept {
     const std::uint64_t before = assembler_.whole();
     is_watched_.store(false, std::memory_order_relaxed);
     receive_locked();
-    // A full ring is for its user to empty, who has not slept since.
+    // Wake the user for a full ring, too, and do not watch the socket. The user, who has not slept
+    // since the ring became full, empties the ring and then polls the socket.
     const receive_state now = in_.state();
-    has_news = assembler_.whole() != before ||
-               (now != receive_state::open && now != receive_state::dropping);
+    has_notices = assembler_.whole() != before ||
+                  (now != receive_state::open && now != receive_state::dropping);
   }
-  if (has_news) {
+  if (has_notices) {
     in_.wake();
     if (is_blocked(out_.state())) arm_socket();
   } else {
@@ -348,24 +362,27 @@ void stream_endpoint::attach(std::unique_ptr<stream> connection, std::span<const
     first_.assign(first.begin(), first.end());
     stream_ = std::move(connection);
     loop_->add(stream_->fd(), EPOLLONESHOT, shared_from_this());
-    // Sequentially consistent: either cut() sees the connection, or we see that it was called.
+    // Sequentially consistent, so that a cut by another thread is not missed: either cut() sees the
+    // connection, or attach() sees the state `cut` below.
     link_.store(stream_.get(), std::memory_order_seq_cst);
     out_.on(send_event::unblock);
     flush_locked();
   }
   if (out_.state() == send_state::cut) {
-    // It was cut while it was being connected.
+    // Another thread has cut the lane while it was being connected.
     cut();
     return;
   }
-  // A user that sleeps already has armed in vain, and the first bytes may have come with the
-  // connect request.
+  // Check for events now. A user may have gone to sleep before the lane had a socket, so that
+  // arming the lane had no effect. The first bytes may also have arrived together with the connect
+  // request.
   on_event(0);
 }
 
 void stream_endpoint::give_up(const std::string& why) {
-  // Programs may try it as often as they like. Never destroyed: the reactor's thread may outlive
-  // static objects.
+  // Log at a limited rate, because programs may try to connect as often as they like. The object is
+  // never destroyed, because the loop's thread may still use it after static objects were
+  // destroyed.
   static auto* const warnings = new log::limited_log("more lanes could not be connected");
   warnings->warning("a lane could not be connected: " + why);
   lose();
@@ -378,16 +395,18 @@ void stream_endpoint::lose() noexcept {
     in_.wake();
     return;
   }
-  // The calls fail, and must not run behind others that are made because of that.
+  // Discard the requests that the peer has not received, because the calls of these requests will
+  // fail. Such a request must not run after a call that the program makes in its place.
   drop_undelivered();
   try {
     const bool is_notice_awaited = !peer_lives_.load(std::memory_order_relaxed);
     const time_point now = clock::now();
     loop_->at(is_notice_awaited ? now + notice_interval : now,
               [self = shared_from_this()] { self->await_loss(); });
-    // If the node has ended, the notice of that mostly comes before.
+    // Do not tell the peer at once, unless it is known to live. If the peer's node has ended, the
+    // notice of its end arrives before this time in most cases.
     loop_->at(is_notice_awaited ? now + telling_delay : now, [self = shared_from_this()] {
-      // A connection that has not come about has carried nothing.
+      // If no connection was ever made, there are no bytes that the peer has to refuse.
       if (!self->end_ || self->link() == nullptr) {
         self->await_loss();
       } else {
@@ -415,7 +434,8 @@ void stream_endpoint::revoke() noexcept {
   in_.wake();
 }
 
-/// Under a lock that close_socket() takes, or on the reactor's thread.
+/// Discards the bytes that the peer has not received. Called on the loop's thread, or with one of
+/// the locks that close_socket() takes, so that the descriptor is not closed meanwhile.
 void stream_endpoint::drop_undelivered() noexcept {
   const stream* const to = link();
   if (to != nullptr && to->fd() >= 0) abort_connection(to->fd());
@@ -487,10 +507,11 @@ void stream_endpoint::cut() noexcept {
     ::shutdown(stream_->fd(), SHUT_RDWR);
   }
   try {
-    // A thread that has gone, or does not call, may keep the rings for long.
+    // Close the socket now, because the object with the rings may live much longer. A thread that
+    // has ended, or that makes no more calls, may still hold it.
     loop_->post([self = shared_from_this()] { self->close_socket(); });
   } catch (const std::bad_alloc&) {
-    // It is closed with the rings.
+    // Without memory for the task, the socket stays open until the rings are destroyed.
   }
 }
 

@@ -19,9 +19,10 @@
 namespace farcall::tcp::lane_test {
 namespace {
 
-constexpr std::uint32_t ring_bytes = smallest_ring;
+constexpr std::uint32_t ring_bytes = min_ring;
 
-/// What a sender with such a ring sends: `count` records of changing lengths, pads included.
+/// Returns the bytes that a sender with such a ring sends: `count` records of changing lengths,
+/// including pads.
 std::vector<std::byte> stream_of_records(std::uint64_t count) {
   alignas(line_bytes) std::array<std::byte, ring_bytes> ring{};
   std::atomic<std::uint64_t> consumed{0};
@@ -49,14 +50,14 @@ class lane_ends : public ::testing::Test {
 
   void connect(std::vector<std::byte> request_context, std::vector<std::size_t> pieces,
                lane_role role, bool ends = false) {
-    lane_ = std::make_shared<stream_endpoint>(loop_, ring_bytes, doorbell_, role);
+    lane_ = std::make_shared<stream_endpoint>(loop_, sweep_, ring_bytes, doorbell_, role);
     lane_->fill(endpoint_);
     auto s = std::make_unique<test::scripted_stream>(std::move(request_context), std::move(pieces));
     if (ends) s->end();
     lane_->attach(std::move(s), {});
   }
 
-  /// The next record; polls for it as the lane's user does.
+  /// Returns the next record; polls for it like the lane's user.
   record_view next() {
     for (int i = 0; i < 5000; ++i) {
       if (const record_view record = peek(endpoint_.in)) return record;
@@ -65,13 +66,14 @@ class lane_ends : public ::testing::Test {
     return {};
   }
 
-  reactor loop_;
+  event_loop loop_;
+  counted_ptr<deferral_sweep> sweep_{new deferral_sweep(loop_, [] {})};
   doorbell doorbell_;
   std::shared_ptr<stream_endpoint> lane_;
   endpoint endpoint_;
 };
 
-TEST_F(lane_ends, records_are_seen_whole_however_they_are_cut) {
+TEST_F(lane_ends, fragmented_records_are_assembled) {
   constexpr std::uint64_t count = 200;
   const std::vector<std::byte> sent = stream_of_records(count);
   for (const std::vector<std::size_t>& pieces : {std::vector<std::size_t>{1},
@@ -98,7 +100,7 @@ TEST_F(lane_ends, records_are_seen_whole_however_they_are_cut) {
   }
 }
 
-TEST_F(lane_ends, a_full_ring_takes_nothing_more) {
+TEST_F(lane_ends, a_full_ring_blocks_the_socket) {
   constexpr std::uint64_t count = 100;
   connect(stream_of_records(count), {100'000}, lane_role::opener);
   for (int i = 0; i < 10; ++i)
@@ -123,7 +125,7 @@ TEST_F(lane_ends, the_end_is_seen_after_the_last_record) {
   EXPECT_FALSE(peek(endpoint_.in));
 }
 
-TEST_F(lane_ends, a_record_that_was_cut_off_is_never_seen) {
+TEST_F(lane_ends, a_truncated_record_is_never_seen) {
   std::vector<std::byte> sent = stream_of_records(2);
   sent.resize(sent.size() - 1);
   connect(sent, {50}, lane_role::acceptor, true);
@@ -136,10 +138,10 @@ TEST_F(lane_ends, a_record_that_was_cut_off_is_never_seen) {
   EXPECT_FALSE(peek(endpoint_.in));
 }
 
-TEST_F(lane_ends, what_is_no_record_is_marked_as_such_and_ends_it) {
+TEST_F(lane_ends, invalid_records_are_marked_and_end_the_lane) {
   for (const std::uint32_t word :
        {0U, 4U, commit_word(7, record_kind::request), commit_word(2000, record_kind::request),
-        commit_word(5000, record_kind::pad), commit_word(largest_record, record_kind::reply)}) {
+        commit_word(5000, record_kind::pad), commit_word(max_record, record_kind::reply)}) {
     std::vector<std::byte> sent = stream_of_records(2);
     const std::size_t good = sent.size();
     sent.resize(good + 4096);
@@ -157,9 +159,10 @@ TEST_F(lane_ends, what_is_no_record_is_marked_as_such_and_ends_it) {
   }
 }
 
-// What a blocked send waits for in the socket may be taken from it by a thread that polls.
-TEST_F(lane_ends, a_send_goes_on_whoever_takes_in_the_end_of_the_handshake) {
-  lane_ = std::make_shared<stream_endpoint>(loop_, ring_bytes, doorbell_, lane_role::opener);
+// A polling thread may read the bytes from the socket that a blocked send waits for.
+TEST_F(lane_ends, a_send_continues_whichever_thread_ends_the_handshake) {
+  lane_ =
+      std::make_shared<stream_endpoint>(loop_, sweep_, ring_bytes, doorbell_, lane_role::opener);
   lane_->fill(endpoint_);
   auto made = std::make_unique<test::scripted_stream>(stream_of_records(1),
                                                       std::vector<std::size_t>{10'000});
@@ -169,7 +172,7 @@ TEST_F(lane_ends, a_send_goes_on_whoever_takes_in_the_end_of_the_handshake) {
   lane_->attach(std::move(made), first);
   ASSERT_TRUE(peek(endpoint_.in)) << "which is why the lane's user polls";
   EXPECT_EQ(other_side.written(), 0U);
-  // The reactor goes back to waiting for it at the same time.
+  // Meanwhile the loop arms the socket again.
   other_side.end_handshake([&] { lane_->arm(); });
   EXPECT_TRUE(test::eventually([&] {
     lane_->progress();
@@ -179,10 +182,11 @@ TEST_F(lane_ends, a_send_goes_on_whoever_takes_in_the_end_of_the_handshake) {
 
 TEST_F(lane_ends, requests_that_wait_at_a_loss_never_arrive) {
   auto [ours, theirs] = test_support::tcp_pair();
-  lane_ = std::make_shared<stream_endpoint>(loop_, ring_bytes, doorbell_, lane_role::opener);
+  lane_ =
+      std::make_shared<stream_endpoint>(loop_, sweep_, ring_bytes, doorbell_, lane_role::opener);
   lane_->fill(endpoint_);
   lane_->attach(plain_stream(std::move(ours)), {});
-  // Full for some time in a row: the system takes no more, and has not delivered all that it took.
+  // Blocked several times in a row: the socket's buffer is full, and not all of it is delivered.
   for (int blocked = 0; blocked < 20;) {
     if (test::send(endpoint_.out, 1000, 1)) {
       blocked = 0;
@@ -192,7 +196,7 @@ TEST_F(lane_ends, requests_that_wait_at_a_loss_never_arrive) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     lane_->on_event(0);
   }
-  // The peer's direction ends, ours does not: a tunnel may do that.
+  // Close only the peer's direction, as a tunnel may do.
   ASSERT_EQ(::shutdown(theirs.get(), SHUT_WR), 0);
   ASSERT_TRUE(test::eventually([&] {
     lane_->on_event(0);
@@ -203,9 +207,9 @@ TEST_F(lane_ends, requests_that_wait_at_a_loss_never_arrive) {
   EXPECT_NE(test_support::read_all(*far, all), io_status::done) << "as much as the system had";
 }
 
-TEST_F(lane_ends, a_loss_is_told_to_the_opener) {
+TEST_F(lane_ends, the_opener_learns_of_a_loss) {
   connect({}, {1}, lane_role::opener, true);
-  EXPECT_EQ(peek(endpoint_.in).kind, record_kind::none) << "news of the node come first";
+  EXPECT_EQ(peek(endpoint_.in).kind, record_kind::none) << "notices of the node come first";
   ASSERT_TRUE(test::eventually([&] { return peek(endpoint_.in).kind == record_kind::lost; }));
 }
 

@@ -1,6 +1,6 @@
-// All interleavings of a node that makes copies, or calls, one after the other, of a network that
-// holds what was sent for as long as it likes, and of the node that serves: a breadth-first walk,
-// with the library's own given_up_serials.
+// Explores all interleavings of three parties: a node that makes copies, or calls, one after the
+// other; a network that holds sent bytes for any time; and the serving node. A breadth-first
+// search, which uses the library's own given_up_serials.
 
 #include <farcall/transport/tcp/given_up_serials.hpp>
 
@@ -23,24 +23,24 @@ constexpr std::uint8_t operations = 3;
 constexpr std::uint8_t attempts = 2; ///< of one operation
 constexpr std::size_t connections = std::size_t{operations} * attempts;
 
-/// How the nodes deal with a connection that is lost.
+/// How the nodes treat a lost connection.
 struct protocol {
-  bool tells = true;        ///< the peer is told, and its reply awaited, before anything follows
-  bool refuses = true;      ///< the peer refuses what comes by a connection that was given up
-  bool revokes = true;      ///< and what came by it before and was not begun
-  bool is_reliable = false; ///< messages by way of the host do not get lost
+  bool tells = true;        ///< the peer is told, and its reply awaited, before the next step
+  bool refuses = true;      ///< the peer refuses later bytes of a connection given up
+  bool revokes = true;      ///< the peer drops bytes received before that and not begun
+  bool is_reliable = false; ///< messages through the host are not lost
 };
 
-/// Bytes that a connection carries: one operation each.
+/// State of the bytes of a connection, which carries one operation.
 enum class place : std::uint8_t {
-  nowhere, ///< not sent yet, or thrown away
-  network, ///< under way, for as long as the network likes
-  ring,    ///< with the peer, not begun
+  nowhere, ///< not sent yet, or discarded
+  network, ///< under way, for any time
+  ring,    ///< received by the peer, not begun
   begun,
 };
 
-/// Messages about a connection, by way of the host: once sent, they come at any time, any number
-/// of times.
+/// Messages about a connection, through the host: once sent, they arrive at any time, any number of
+/// times.
 struct messages {
   bool given_up = false;
   bool refused = false;
@@ -50,12 +50,12 @@ struct messages {
 struct world {
   std::uint8_t operation = 0; ///< under way
   std::uint8_t attempt = 0;
-  bool is_lost = false; ///< its connection, for the maker
+  bool is_lost = false; ///< its connection is lost for the maker
   std::array<place, connections> carried{};
   std::array<messages, connections> said{};
-  given_up_serials given_up; ///< with the peer
+  given_up_serials given_up; ///< known to the peer
   std::uint8_t last_begun = 0;
-  std::uint8_t settled = 0; ///< operations that have ended for the maker, well or not
+  std::uint8_t settled = 0; ///< operations that have ended for the maker, with success or failure
   bool is_wrong = false;
   auto operator<=>(const world&) const = default;
 
@@ -96,9 +96,9 @@ class model {
       return;
     }
     if (!from.is_lost) {
-      // The reply comes.
+      // The reply arrives.
       if (from.carried.at(c) == place::begun) all.push_back(next_operation(from));
-      // This may happen at any time.
+      // A connection may be lost at any time.
       world lost = from;
       lost.is_lost = true;
       lost.said.at(c).given_up = protocol_.tells;
@@ -106,7 +106,7 @@ class model {
       return;
     }
     if (protocol_.tells && !from.said.at(c).refused) return;
-    // As a put that is repeated, and as a call that fails.
+    // Either repeat the operation, like a put, or fail it, like a call.
     if (from.attempt + 1 < attempts) {
       world w = from;
       ++w.attempt;
@@ -136,7 +136,7 @@ class model {
     if (from.carried.at(c) == place::ring) {
       world w = moved(from, c, place::begun);
       const std::uint8_t which = operation_of(c);
-      // The operation runs behind a later one, or behind its own failure.
+      // The operation begins after a later one, or after its own failure.
       w.is_wrong = which < from.last_begun || which < from.settled;
       w.last_begun = std::max(from.last_begun, which);
       all.push_back(w);
@@ -155,8 +155,8 @@ class model {
 
 struct walk {
   std::size_t states = 0;
-  bool is_wrong = false; ///< something is begun late
-  bool has_end = false;  ///< all operations have ended in some
+  bool is_wrong = false; ///< an operation began too late
+  bool has_end = false;  ///< some state has all operations ended
 };
 
 walk walk_through(const model& m) {
@@ -179,7 +179,7 @@ walk walk_through(const model& m) {
   return found;
 }
 
-TEST(late_delivery_model, each_operation_begins_in_its_time_or_never) {
+TEST(late_delivery_model, each_operation_begins_in_order_or_never) {
   const walk w = walk_through(model({}));
   EXPECT_FALSE(w.is_wrong);
   EXPECT_TRUE(w.has_end);

@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/transport/tcp/entry.hpp>
 #include <farcall/transport/tcp/interfaces.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
 
@@ -9,14 +10,16 @@
 namespace farcall::tcp {
 namespace {
 
-/// With the rest they have to fit what a card may say (docs/wire.md).
-constexpr std::uint32_t most_addresses = 32;
+/// Limit of a node's addresses, so that they fit into a card together with the other data
+/// (docs/wire.md).
+constexpr std::uint32_t max_addresses = 32;
 constexpr const char* what_of_addresses = "a node's addresses";
 
 } // namespace
 
 node_address address_in(const std::string& network, const socket_address& where) {
-  // That of a network which cannot be told is valid in none.
+  // Network name that stands for a network whose identity is unknown. An address that is valid only
+  // in a network of this name is not used anywhere.
   constexpr const char* unknown = "unknown";
   if (!where.is_loopback() && !where.is_of_link()) return {where.text(), ""};
   return {where.text(), network.empty() ? unknown : network};
@@ -29,7 +32,7 @@ void add_addresses(std::vector<node_address>& to, const std::vector<node_address
 }
 
 void write_addresses(byte_writer& to, std::span<const node_address> addresses) {
-  addresses = addresses.first(std::min<std::size_t>(addresses.size(), most_addresses));
+  addresses = addresses.first(std::min<std::size_t>(addresses.size(), max_addresses));
   to.number(static_cast<std::uint32_t>(addresses.size()));
   for (const node_address& a : addresses) {
     to.text(a.where);
@@ -39,7 +42,7 @@ void write_addresses(byte_writer& to, std::span<const node_address> addresses) {
 
 std::vector<node_address> read_addresses(byte_reader& from) {
   const auto count = from.number<std::uint32_t>();
-  if (count > most_addresses) throw malformed_message("a node has too many addresses");
+  if (count > max_addresses) throw malformed_message("a node has too many addresses");
   std::vector<node_address> all;
   for (std::uint32_t i = 0; i < count; ++i) {
     std::string where = from.text();
@@ -58,7 +61,7 @@ std::vector<std::byte> node_addresses::encode() const {
 
 node_addresses node_addresses::of(const card& peer) {
   node_addresses told;
-  const std::span<const std::byte> bytes = bytes_for(peer, "tcp");
+  const std::span<const std::byte> bytes = bytes_for(peer, scheme);
   if (bytes.empty()) return told;
   byte_reader r(bytes, what_of_addresses);
   told.network = r.text();
@@ -77,8 +80,9 @@ std::vector<socket_address> node_addresses::seen_from(const std::string& from) c
 std::vector<socket_address> node_addresses::to_dial_from(const std::string& from) const {
   std::vector<socket_address> leading = seen_from(from);
   if (network == from) return leading;
-  // Machines have some numbers in common, such as those of bridges to containers. What is told as
-  // valid everywhere and is ours leads to ourselves.
+  // Remove addresses that lead to this machine. Machines have some numbers in common, for instance
+  // the numbers of bridges to containers. A number that the peer has published as valid everywhere
+  // may therefore belong to this machine, too.
   std::erase_if(leading, [&](const socket_address& a) {
     const bool is_of_network = std::ranges::any_of(addresses, [&](const node_address& told) {
       return told.network == from && told.where == a.text();

@@ -11,43 +11,50 @@
 
 namespace farcall::tcp {
 
-/// Where a node can be dialled, and from where that leads there.
+/// An address at which a node can be dialled, and the network in which the address is valid.
 struct node_address {
-  std::string where; ///< "host:port" in numbers, names lead elsewhere on other machines; or "/path"
-  std::string network; ///< in which it is valid (see network_identity()); empty: in all
+  std::string where;   ///< "host:port", in numbers because other machines may resolve a name
+                       ///< differently; or "/path"
+  std::string network; ///< network in which it is valid (network_identity()); empty if valid
+                       ///< everywhere
 
   bool operator==(const node_address&) const = default;
 };
 
-/// As seen in `network`: loopback addresses, and those of one link, lead elsewhere in others.
+/// Returns the address with the network in which it is valid: loopback and link-local addresses are
+/// valid only in `network`, and other addresses everywhere.
 [[nodiscard]] node_address address_in(const std::string& network, const socket_address& where);
 
-/// Adds what is not there yet.
+/// Adds those addresses of `more` that `to` does not contain.
 void add_addresses(std::vector<node_address>& to, const std::vector<node_address>& more);
 
-/// The first 32; more are not told.
+/// Writes the first 32 addresses.
 void write_addresses(byte_writer& to, std::span<const node_address> addresses);
 /// Throws malformed_message.
 [[nodiscard]] std::vector<node_address> read_addresses(byte_reader& from);
 
-/// Those that lead there from `network`, the nearest first. Asks nobody. Throws malformed_message
-/// for what is no address.
+/// Returns the addresses that are valid in `network`, the nearest ones first. Makes no DNS query.
+/// Throws malformed_message if an address is invalid.
 [[nodiscard]] std::vector<socket_address> addresses_from(const std::string& network,
                                                          std::span<const node_address> addresses);
 
-/// What a node tells its peers.
+/// Addresses of a node, as its card tells them to peers.
 struct node_addresses {
-  std::string network;                 ///< its own
-  std::string server;                  ///< "host:port" or "/path" as its host names it; empty: none
-  std::vector<node_address> addresses; ///< of its server or its own; none: it cannot be dialled
+  std::string network;                 ///< the node's network
+  std::string server;                  ///< server's "host:port" or "/path", as the host names it;
+                                       ///< empty if the node has no server
+  std::vector<node_address> addresses; ///< addresses of the node or its server; empty if the node
+                                       ///< cannot be dialled
 
   [[nodiscard]] std::vector<std::byte> encode() const;
-  /// Those in a peer's card; none where it says nothing. Throws malformed_message.
+  /// Reads the addresses from a peer's card. Returns none if the card has none. Throws
+  /// malformed_message.
   [[nodiscard]] static node_addresses of(const card& peer);
 
-  /// As addresses_from().
+  /// Calls addresses_from() with this node's addresses.
   [[nodiscard]] std::vector<socket_address> seen_from(const std::string& from) const;
-  /// For this machine, which is in `from`: the same without those that lead to itself.
+  /// Returns the addresses that this machine, which is in the network `from`, can dial. If the node
+  /// is in another network, leaves out addresses that lead to this machine itself.
   [[nodiscard]] std::vector<socket_address> to_dial_from(const std::string& from) const;
 };
 

@@ -30,7 +30,7 @@ card card_with(const std::vector<std::byte>& bytes) {
   return c;
 }
 
-TEST(node_addresses_test, lead_there_from_the_networks_in_which_they_are_valid) {
+TEST(node_addresses_test, are_used_in_networks_where_they_are_valid) {
   node_addresses n{"its", "its-server:7070", {}};
   n.addresses = {
       address_in("host", numeric("127.0.0.1:2222")), address_in("its", numeric("127.0.0.1:7070")),
@@ -41,24 +41,24 @@ TEST(node_addresses_test, lead_there_from_the_networks_in_which_they_are_valid) 
   EXPECT_THAT(texts_of(n.seen_from("")), ElementsAre("192.0.2.7:7070"));
 }
 
-TEST(node_addresses_test, that_lead_to_this_machine_are_not_dialled_for_another) {
+TEST(node_addresses_test, leading_to_this_machine_are_not_dialled) {
   const std::vector<socket_address> ours = interface_addresses(7070);
   node_addresses n{"its", "", {address_in("its", numeric("192.0.2.7:7070"))}};
   for (const socket_address& a : ours)
     n.addresses.push_back({a.text(), ""});
   EXPECT_THAT(texts_of(n.to_dial_from("ours")), ElementsAre("192.0.2.7:7070"));
-  // The host has reached it there, as through a tunnel.
+  // The host has reached the node at this machine's address, as through a tunnel.
   n.addresses.push_back({ours.front().text(), "ours"});
   EXPECT_EQ(n.to_dial_from("ours").size(), 2U);
   EXPECT_EQ(n.to_dial_from("its").size(), 1 + ours.size());
 }
 
-TEST(node_addresses_test, of_loopback_in_a_network_that_cannot_be_told_lead_nowhere) {
+TEST(node_addresses_test, on_loopback_of_unknown_networks_are_not_used) {
   const node_addresses n{"", "", {address_in("", numeric("127.0.0.1:7070"))}};
   EXPECT_THAT(n.seen_from(""), IsEmpty());
 }
 
-TEST(node_addresses_test, go_by_way_of_the_card) {
+TEST(node_addresses_test, are_read_from_the_card) {
   const node_addresses told{"its", "name:7070", {address_in("its", numeric("[::1]:7070"))}};
   const node_addresses got = node_addresses::of(card_with(told.encode()));
   EXPECT_EQ(got.network, told.network);
@@ -67,7 +67,7 @@ TEST(node_addresses_test, go_by_way_of_the_card) {
   EXPECT_THAT(node_addresses::of(card{}).addresses, IsEmpty());
 }
 
-TEST(node_addresses_test, of_a_peer_that_sends_something_else_are_malformed) {
+TEST(node_addresses_test, reject_malformed_bytes_of_peers) {
   const std::vector<std::byte> good =
       node_addresses{"its", "s:1", {address_in("its", numeric("192.0.2.7:7070"))}}.encode();
   for (std::size_t bytes = 1; bytes < good.size(); ++bytes) {
@@ -81,7 +81,7 @@ TEST(node_addresses_test, of_a_peer_that_sends_something_else_are_malformed) {
   EXPECT_THROW((void)by_name.seen_from(""), malformed_message);
 }
 
-TEST(node_addresses_test, are_told_in_as_far_as_they_fit_a_card) {
+TEST(node_addresses_test, are_limited_to_the_size_of_a_card) {
   node_addresses all;
   for (int i = 0; i < 200; ++i)
     all.addresses.push_back(address_in("", numeric("[2001:db8::1]:" + std::to_string(1000 + i))));
@@ -89,7 +89,7 @@ TEST(node_addresses_test, are_told_in_as_far_as_they_fit_a_card) {
   EXPECT_LE(all.encode().size(), 4096U);
 }
 
-TEST(reachable_addresses_test, replace_what_stands_for_all_by_what_there_is) {
+TEST(reachable_addresses_test, replace_wildcards_by_interface_addresses) {
   EXPECT_THAT(texts_of(reachable_addresses({{"127.0.0.1", 7070}, {"127.0.0.1", 7070}})),
               ElementsAre("127.0.0.1:7070"));
   const std::vector<socket_address> all = reachable_addresses({{"0.0.0.0", 7070}});

@@ -10,8 +10,9 @@
 namespace farcall::tcp {
 namespace {
 
-/// What a server says in place of the node, where it does not hand the connection on.
-/// TLS may have taken so many bytes of it.
+/// Returns the admission with which a server refuses to pass the connection on to the node; nullopt
+/// if there is none. The server sends it in place of the node's proof. Reads the admission without
+/// taking it from the socket. TLS may already have taken the first `taken` bytes.
 std::optional<admission> refusal_at(int socket, std::size_t taken) noexcept {
   admission_message said;
   const std::size_t rest = sizeof said - taken;
@@ -30,7 +31,8 @@ node_proof::node_proof(std::unique_ptr<stream> connection,
   if (credentials_->is_encrypted) return;
   challenge_.opener = new_nonce();
   const iovec ours{challenge_.opener.data(), challenge_.opener.size()};
-  // A fresh socket has space for this.
+  // An incomplete write means that the connection is broken, because the send buffer of a new
+  // socket is empty and has space for the nonce.
   if (connection_->write({&ours, 1}).bytes != ours.iov_len)
     throw connection_displaced("it has cut the connection: " + connection_->failure());
 }
@@ -46,7 +48,8 @@ bool node_proof::has_shaken_hands() {
   const io_status status = connection_->establish();
   if (status == io_status::would_block) return false;
   if (status != io_status::done) {
-    // It may have come once we had looked. OpenSSL takes the head of a record first.
+    // Look again for a server's refusal, because it may have arrived after advance() has looked.
+    // OpenSSL has then already read the refusal's first bytes as the head of a record.
     constexpr std::size_t record_head = 5;
     const auto word = refusal_at(connection_->fd(), record_head);
     if (word) throw error(refusal_text(*word));
@@ -71,8 +74,8 @@ bool node_proof::has_replied() {
     have_ += got.bytes;
   }
   if (!is_reply_of(request_.to, reply_, challenge_.opener, *credentials_)) {
-    throw error("another node, or none of the job, has answered: somebody on the way has led the "
-                "connection there");
+    throw error("another node, or none of the job, has replied: a party on the network path may "
+                "have redirected the connection");
   }
   challenge_.acceptor = reply_.fresh;
   sign(request_, challenge_, *credentials_);

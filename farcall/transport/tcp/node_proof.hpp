@@ -11,28 +11,32 @@
 
 namespace farcall::tcp {
 
-/// The other end has ended the connection without a word before it had proved itself, as a server
-/// or a node does that has too many unproved connections: nothing of the request has been sent.
+/// Thrown if the other end has closed the connection without a reason before it has proved its
+/// identity. A server or node does so if it has too many unproved connections. The dialling end has
+/// not sent its request yet, so that it may dial again.
 class connection_displaced : public error {
  public:
   using error::error;
 };
 
-/// What follows the preamble, for who dials: the other end proves that it is the node which the
-/// request names, by the TLS handshake or by its reply to our nonce. Never waits.
+/// The step of the dialling end that follows the preamble: the process at the other end proves that
+/// it is the node that the request names. The proof is the TLS handshake, or the reply to a nonce.
+/// All functions return without blocking.
 class node_proof {
  public:
-  /// `connection` is encrypted if the job's are, for that node then (see tls_client()). Throws
-  /// error where it takes nothing any more.
+  /// If the job's connections are encrypted, `connection` is an encrypted stream that verifies the
+  /// node (see tls_client()). Throws connection_displaced if an unencrypted connection does not
+  /// take the nonce.
   node_proof(std::unique_ptr<stream> connection, std::shared_ptr<const job_credentials> credentials,
              const connect_request& request);
 
-  /// Goes on as far as it can; true once the node has proved itself. Throws error with the reason
-  /// why it has not, or why the server does not let us through to it; connection_displaced.
+  /// Continues the proof as far as possible without blocking, and returns true once the node has
+  /// proved its identity. Throws connection_displaced, or error with the reason if the proof fails
+  /// or the server refuses the connection.
   [[nodiscard]] bool advance();
 
   [[nodiscard]] stream& connection() noexcept { return *connection_; }
-  /// Once it has proved itself: what goes over the connection next, signed.
+  /// Returns the signed request once the node has proved its identity. The caller sends it next.
   [[nodiscard]] const connect_request& request() const noexcept { return request_; }
   [[nodiscard]] std::unique_ptr<stream> take() noexcept { return std::move(connection_); }
 
@@ -47,7 +51,7 @@ class node_proof {
   // ---- unencrypted
   challenge challenge_;
   acceptor_reply reply_;
-  std::size_t have_ = 0; ///< of the reply
+  std::size_t have_ = 0; ///< number of bytes of the reply that were received
 };
 
 } // namespace farcall::tcp

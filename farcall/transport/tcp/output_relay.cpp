@@ -16,15 +16,16 @@ namespace farcall::tcp {
 namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{32} << 10;
-/// So much has the host written before it says so: not once for each line.
+/// The host reports written bytes to the server as soon as there are this many. A report for each
+/// line would be too costly.
 constexpr std::size_t report_bytes = output_window / 4;
-constexpr std::size_t most_under_way = output_window + 2 * last_output;
+constexpr std::size_t max_under_way = output_window + 2 * last_output;
 
 } // namespace
 
 // ---- the server's end ---------------------------------------------------------------------------
 
-output_sender::output_sender(reactor& loop) : loop_(&loop), piece_(piece_bytes) {
+output_sender::output_sender(event_loop& loop) : loop_(&loop), piece_(piece_bytes) {
   sources_[0].stream = output_stream::output;
   sources_[1].stream = output_stream::error;
   for (source& s : sources_) {
@@ -71,7 +72,8 @@ void output_sender::ignore(source& s) noexcept {
 
 void output_sender::pass_on(source& s) {
   if (under_way_ < output_window) (void)send_piece(s, output_window - under_way_);
-  // Not by asking for no events: the end of a pipe would be one all the same.
+  // While the limit of bytes in flight is reached, do not watch the pipes at all. Watching them
+  // without events would not be enough, because epoll would still report a hangup.
   if (under_way_ >= output_window) {
     for (source& each : sources_)
       ignore(each);
@@ -85,7 +87,7 @@ bool output_sender::send_piece(source& s, std::size_t most) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
   const auto to_host = to_host_.lock();
   if (got <= 0 || to_host == nullptr) {
-    // It has closed its output, or there is nobody who would hear.
+    // This pipe has ended: the process has closed its output, or the relay to the host is gone.
     ignore(s);
     s.from.reset();
     return false;
@@ -127,9 +129,11 @@ void output_sender::finish() noexcept {
 
 namespace {
 
-/// On the reactor's thread.
+/// State of the host's end for one target, used on the loop's thread only.
 struct receiver {
-  std::size_t under_way = 0; ///< not written yet, or not reported
+  /// Received bytes that the sink has not written yet, or that were not reported to the server as
+  /// written.
+  std::size_t under_way = 0;
   std::size_t unreported = 0;
 };
 
@@ -143,7 +147,7 @@ void note_written(receiver& r, relay& to_server, std::size_t bytes) {
 
 } // namespace
 
-void receive_output(const std::shared_ptr<reactor>& loop, const std::shared_ptr<relay>& from,
+void receive_output(const std::shared_ptr<event_loop>& loop, const std::shared_ptr<relay>& from,
                     node_id node, output_sink* to) {
   from->take_here(
       [loop = std::weak_ptr(loop), from = std::weak_ptr(from), node, to,
@@ -152,14 +156,15 @@ void receive_output(const std::shared_ptr<reactor>& loop, const std::shared_ptr<
         const auto m = messages::output::decode(body);
         const std::size_t bytes = m.bytes.size();
         if (bytes == 0) throw malformed_message("it sent output that is empty");
-        if (bytes > most_under_way - state->under_way)
+        if (bytes > max_under_way - state->under_way)
           throw malformed_message("it sent more of what its target prints than was asked for");
         state->under_way += bytes;
         if (to == nullptr) {
           if (const auto link = from.lock()) note_written(*state, *link, bytes);
           return true;
         }
-        // Called on another thread than the reactor's, which it may be the last to let go of.
+        // The sink calls this callback on a thread of its own. The callback holds no reference that
+        // keeps the loop alive: if it were the last one, that thread would destroy the loop.
         to->take(node, m.stream, m.bytes, [loop, from, state](std::size_t written) {
           const auto there = loop.lock();
           if (there == nullptr) return;

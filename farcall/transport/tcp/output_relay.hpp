@@ -1,11 +1,11 @@
 #pragma once
 
+#include <farcall/base/event_loop.hpp>
 #include <farcall/base/node_id.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/output_sink.hpp>
 #include <farcall/transport/process.hpp>
-#include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 
 #include <array>
@@ -13,33 +13,37 @@
 #include <memory>
 #include <span>
 
-/// What a server's target prints, on its way to the host: in frames between those of the control
-/// socket, and no more of it under way than the host has written, so that one who does not read
-/// holds up nothing but the target that prints.
+/// Transports the output of a server's target to the host, in frames between the messages of the
+/// control socket. The bytes in flight have a limit, so that a host that does not read blocks only
+/// the target that prints.
 namespace farcall::tcp {
 
-/// Under way from a server to a host, for one target.
+/// For one target: limit of the bytes in flight from a server to a host.
 inline constexpr std::size_t output_window = std::size_t{256} << 10;
-/// Of each stream, what a pipe may hold when its process ends: it goes out at once.
+/// For each stream: limit of the bytes left in the pipe that are sent at once when the process
+/// ends.
 inline constexpr std::size_t last_output = std::size_t{1} << 20;
 
-/// The server's end. Made and used on the reactor's thread, which ends first or lets go of it.
+/// The server's end of the output relay. Made, used and destroyed on the loop's thread, or after
+/// that thread has ended.
 class output_sender : public std::enable_shared_from_this<output_sender> {
  public:
-  /// Makes the pipes. Throws error.
-  explicit output_sender(reactor& loop);
+  /// Makes the pipes to which the process prints. Throws error.
+  explicit output_sender(event_loop& loop);
   ~output_sender();
 
-  /// What the process prints to.
+  /// Returns the ends of the pipes to which the process prints.
   [[nodiscard]] child_output ends() const noexcept;
 
-  /// The process has them.
+  /// Begins to read the pipes. Called once the process has inherited their other ends.
   void start(const std::shared_ptr<relay>& to_host);
 
-  /// The host has written so many bytes. Throws malformed_message for more than it was sent.
+  /// Handles a report of the host that it has written some bytes. Throws malformed_message if the
+  /// report names no bytes, or more than this end has sent.
   void note_written(std::span<const std::byte> body);
 
-  /// The process has ended: sends what it has printed last. Children of its print for nobody.
+  /// Sends the last output of the process, which has ended. Output that its child processes print
+  /// later is lost.
   void finish() noexcept;
 
  private:
@@ -51,20 +55,21 @@ class output_sender : public std::enable_shared_from_this<output_sender> {
   };
 
   void pass_on(source& s);
-  /// A piece of at most so many bytes; false when there is none now.
+  /// Reads and sends a piece of at most `most` bytes. Returns false if no bytes are available now.
   [[nodiscard]] bool send_piece(source& s, std::size_t most);
   void watch(source& s);
   void ignore(source& s) noexcept;
 
-  reactor* loop_;
+  event_loop* loop_;
   std::weak_ptr<relay> to_host_;
   std::array<source, 2> sources_;
   std::size_t under_way_ = 0;
   std::vector<char> piece_;
 };
 
-/// The host's end: has the relay give it what `node` prints.
-void receive_output(const std::shared_ptr<reactor>& loop, const std::shared_ptr<relay>& from,
+/// The host's end of the output relay: makes the relay `from` pass the output of `node` to the sink
+/// `to`.
+void receive_output(const std::shared_ptr<event_loop>& loop, const std::shared_ptr<relay>& from,
                     node_id node, output_sink* to);
 
 } // namespace farcall::tcp

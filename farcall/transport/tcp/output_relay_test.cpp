@@ -30,7 +30,7 @@ using namespace test_support;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-/// What has come, and who is to be told once it is written.
+/// Collects the output, and the callbacks to call once it is written.
 class sink_stub final : public output_sink {
  public:
   void take(node_id node, output_stream stream, std::string_view bytes,
@@ -63,7 +63,7 @@ class sink_stub final : public output_sink {
   std::vector<std::pair<std::function<void(std::size_t bytes)>, std::size_t>> written_;
 };
 
-/// A relay whose far side is a connection of ours.
+/// A relay whose far side is the test's connection.
 class output_relay_test : public ::testing::Test {
  protected:
   output_relay_test() {
@@ -75,10 +75,10 @@ class output_relay_test : public ::testing::Test {
         *loop_, std::move(theirs), plain_stream(std::move(its_end)), milliseconds(60'000),
         [this](control_socket& /*near*/, const std::string& why) { end_.set_value(why); });
   }
-  // The relay's timers end with it.
+  // The relay's timers end with the loop.
   ~output_relay_test() override { loop_->stop(); }
 
-  /// Runs it where the relay lives, and waits for it.
+  /// Runs `what` on the loop's thread, and waits for it.
   template <class F>
   void on_its_thread(F what) {
     std::promise<void> done;
@@ -101,7 +101,7 @@ class output_relay_test : public ::testing::Test {
     send(control::output, messages::output{stream, text}.encode());
   }
 
-  /// The next message other than a heartbeat.
+  /// Returns the next message other than a heartbeat.
   std::pair<control, bytes> next_from_far() {
     for (;;) {
       frame_header header;
@@ -112,7 +112,7 @@ class output_relay_test : public ::testing::Test {
         return {static_cast<control>(header.kind), std::move(body)};
     }
   }
-  /// What the target has printed, until there are so many bytes.
+  /// Returns the target's output once `bytes_wanted` bytes have arrived.
   std::string output_from_far(std::size_t bytes_wanted) {
     std::string text;
     while (text.size() < bytes_wanted && !::testing::Test::HasFailure()) {
@@ -123,7 +123,7 @@ class output_relay_test : public ::testing::Test {
     return text;
   }
 
-  std::shared_ptr<reactor> loop_ = std::make_shared<reactor>("output-test");
+  std::shared_ptr<event_loop> loop_ = std::make_shared<event_loop>("output-test");
   control_socket near_;
   std::unique_ptr<stream> far_;
   std::shared_ptr<relay> relay_;
@@ -132,7 +132,7 @@ class output_relay_test : public ::testing::Test {
 
 // ---- the host -----------------------------------------------------------------------------------
 
-TEST_F(output_relay_test, the_host_takes_what_is_printed_and_passes_on_the_rest) {
+TEST_F(output_relay_test, the_host_takes_output_and_forwards_other_messages) {
   sink_stub sink;
   receive_output(loop_, relay_, 5, &sink);
   relay_->start();
@@ -145,7 +145,7 @@ TEST_F(output_relay_test, the_host_takes_what_is_printed_and_passes_on_the_rest)
   EXPECT_TRUE(test::eventually([&] { return sink.text() == "5 out a line\n5 err wrong\n"; }));
 }
 
-TEST_F(output_relay_test, the_host_reports_what_was_written_and_not_each_line) {
+TEST_F(output_relay_test, the_host_reports_written_bytes_in_batches) {
   sink_stub sink;
   receive_output(loop_, relay_, 5, &sink);
   relay_->start();
@@ -160,7 +160,7 @@ TEST_F(output_relay_test, the_host_reports_what_was_written_and_not_each_line) {
   EXPECT_EQ(messages::written::decode(body).bytes, 2 * piece.size() + 7);
 }
 
-TEST_F(output_relay_test, a_server_that_sends_without_end_is_cut_off) {
+TEST_F(output_relay_test, a_server_that_ignores_the_window_is_disconnected) {
   sink_stub sink;
   receive_output(loop_, relay_, 5, &sink);
   relay_->start();
@@ -172,7 +172,7 @@ TEST_F(output_relay_test, a_server_that_sends_without_end_is_cut_off) {
   EXPECT_LT(sink.text().size(), sent);
 }
 
-TEST_F(output_relay_test, a_server_that_sends_nothing_again_and_again_is_cut_off) {
+TEST_F(output_relay_test, a_server_that_sends_empty_output_is_disconnected) {
   sink_stub sink;
   receive_output(loop_, relay_, 5, &sink);
   relay_->start();
@@ -180,7 +180,7 @@ TEST_F(output_relay_test, a_server_that_sends_nothing_again_and_again_is_cut_off
   EXPECT_THAT(end_.get_future().get(), HasSubstr("output that is empty"));
 }
 
-TEST_F(output_relay_test, what_nobody_takes_is_reported_too) {
+TEST_F(output_relay_test, output_without_a_sink_is_reported_as_written) {
   receive_output(loop_, relay_, 5, nullptr);
   relay_->start();
   send_output(std::string(32'768, 'p'));
@@ -190,7 +190,7 @@ TEST_F(output_relay_test, what_nobody_takes_is_reported_too) {
 
 // ---- the server ---------------------------------------------------------------------------------
 
-/// A sender, and the ends that its target has.
+/// A sender, and the pipes' ends of its target.
 class output_sender_test : public output_relay_test {
  protected:
   output_sender_test() {
@@ -230,7 +230,7 @@ TEST_F(output_sender_test, sends_no_more_than_the_host_writes) {
     is_written = true;
   });
   EXPECT_EQ(output_from_far(output_window).size(), output_window);
-  // Nothing more comes, whatever there is to send.
+  // The sender stops at the window, although more output is available.
   pollfd readable{far_->fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&readable, 1, 20), 0);
   EXPECT_FALSE(is_written);
@@ -243,7 +243,7 @@ TEST_F(output_sender_test, sends_no_more_than_the_host_writes) {
   EXPECT_EQ(got, much.size());
 }
 
-TEST_F(output_sender_test, sends_the_last_words_before_it_is_told_that_there_is_space) {
+TEST_F(output_sender_test, sends_the_last_output_even_without_space) {
   ASSERT_TRUE(farcall::write_all(output_.get(), std::string(output_window / 2, '1')));
   ASSERT_EQ(output_from_far(output_window / 2).size(), output_window / 2);
   ASSERT_TRUE(farcall::write_all(output_.get(), std::string(output_window / 2, '2')));
@@ -258,13 +258,13 @@ TEST_F(output_sender_test, sends_the_last_words_before_it_is_told_that_there_is_
   EXPECT_EQ(next_from_far().first, control::ended);
 }
 
-TEST_F(output_sender_test, a_host_that_has_written_more_than_there_was_is_an_error) {
+TEST_F(output_sender_test, refuses_reports_of_more_bytes_than_sent) {
   on_its_thread([&] {
     EXPECT_THROW(sender_->note_written(messages::written{1}.encode()), malformed_message);
   });
 }
 
-TEST_F(output_sender_test, goes_on_with_one_stream_when_the_other_is_closed) {
+TEST_F(output_sender_test, continues_when_one_stream_is_closed) {
   output_.reset();
   ASSERT_TRUE(farcall::write_all(error_.get(), "still"));
   EXPECT_EQ(output_from_far(5), "still");

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <farcall/base/event_loop.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/acceptor.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
-#include <farcall/transport/tcp/reactor.hpp>
 
 #include <chrono>
 #include <functional>
@@ -14,22 +14,23 @@
 
 namespace farcall::tcp {
 
-/// Takes in what is dialled at this process itself, which no server does for it: the connections of
-/// one job. Any thread.
+/// Accepts the connections of one job that are dialled to this process directly, rather than to a
+/// server. Any thread may use it.
 class own_listener {
  public:
-  /// Listens on one free port of all addresses. Throws error.
-  own_listener(reactor& loop, const job_name& job, std::chrono::milliseconds handshake_timeout);
+  /// Listens on all addresses of this machine, with one free port. Throws error.
+  own_listener(event_loop& loop, const job_name& job, std::chrono::milliseconds handshake_timeout);
   own_listener(const own_listener&) = delete;
   own_listener& operator=(const own_listener&) = delete;
   ~own_listener();
 
-  /// Where others dial.
+  /// Returns the addresses at which peers dial this process.
   [[nodiscard]] const std::vector<socket_address>& addresses() const noexcept { return addresses_; }
 
-  /// Has `takes` called, on the reactor's thread, with connections whose preamble was read: of
-  /// processes that want to join, or of nodes. None: those are refused from now on, and no call of
-  /// the one before runs any more. Not on the reactor's thread.
+  /// Function that takes connections whose preamble was read: one function is for connections of
+  /// joining processes, the other for connections of nodes. Called on the loop's thread. An empty
+  /// function refuses such connections from now on. Setting a function waits for a running call of
+  /// the earlier function, so that it must not be done on the loop's thread.
   using taker = std::function<void(unique_fd socket)>;
   void on_join(taker takes) { set(&takers::join, std::move(takes)); }
   void on_connection(taker takes) { set(&takers::connection, std::move(takes)); }

@@ -13,10 +13,11 @@
 namespace farcall::tcp {
 namespace {
 
-/// Looks in one timeout.
+/// Number of checks within one timeout.
 constexpr int looks = 8;
-/// For the acknowledgement of what was sent again, on a path as fast as it gets.
-constexpr std::chrono::milliseconds shortest_answer{100};
+/// Least time for which an acknowledgement of a retransmission is awaited, even if the path is
+/// fast.
+constexpr std::chrono::milliseconds min_reply{100};
 
 } // namespace
 
@@ -43,23 +44,23 @@ void path_watch::note_probe(const path_sample& s, time_point now) noexcept {
 bool path_watch::is_lost(const path_sample& s, time_point now) noexcept {
   note_probe(s, now);
   const bool awaits = s.in_flight != 0 || s.probes != 0;
-  // An acknowledgement that takes in nothing, as of a path that drops large packets, is none; that
-  // of a probe is one.
-  const bool was_answered = s.acknowledged != acknowledged_ ||
-                            (s.in_flight == 0 && now - s.since_acknowledgement > since_);
+  // Only an acknowledgement of new bytes, or of a probe, counts as a reply. An acknowledgement
+  // without progress does not count, because a path that drops large packets can cause it.
+  const bool has_replied = s.acknowledged != acknowledged_ ||
+                           (s.in_flight == 0 && now - s.since_acknowledgement > since_);
   acknowledged_ = s.acknowledged;
-  if (!awaits || !awaits_ || was_answered) {
+  if (!awaits || !awaits_ || has_replied) {
     awaits_ = awaits;
     since_ = now;
     return false;
   }
   if (now - since_ < timeout_) return false;
   if (now - since_ >= 2 * timeout_) return true;
-  const auto answer = std::max<clock::duration>(2 * s.round_trip, shortest_answer);
+  const auto reply = std::max<clock::duration>(2 * s.round_trip, min_reply);
   if (s.in_flight == 0)
-    return last_probe_.after - since_ >= timeout_ && now - last_probe_.before >= answer;
+    return last_probe_.after - since_ >= timeout_ && now - last_probe_.before >= reply;
   const time_point last_sent = now - s.since_sent;
-  return last_sent - since_ >= timeout_ && now - last_sent >= answer;
+  return last_sent - since_ >= timeout_ && now - last_sent >= reply;
 }
 
 path_monitor::watched& path_monitor::watched::operator=(watched&& other) noexcept {
@@ -76,14 +77,14 @@ void path_monitor::watched::end() noexcept {
   by_->entries_.erase(at_);
 }
 
-path_monitor::path_monitor(reactor& loop, std::chrono::milliseconds timeout)
+path_monitor::path_monitor(event_loop& loop, std::chrono::milliseconds timeout)
     : loop_(&loop), timeout_(timeout) {}
 
 path_monitor::watched path_monitor::watch(int fd) {
   limit_repetition_gap(fd, timeout_);
   const std::lock_guard guard(mutex_);
-  entries_.push_back({fd, path_watch(std::max(timeout_, shortest_path_timeout))});
-  if (!is_looking_ && !is_over_) look_later();
+  entries_.push_back({fd, path_watch(std::max(timeout_, min_path_timeout))});
+  if (!is_looking_ && !is_over_) poll_later();
   return {shared_from_this(), std::prev(entries_.end())};
 }
 
@@ -92,7 +93,7 @@ void path_monitor::stop() noexcept {
   is_over_ = true;
 }
 
-void path_monitor::look_later() {
+void path_monitor::poll_later() {
   loop_->at(clock::now() + timeout_ / looks, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->look();
   });
@@ -109,15 +110,15 @@ void path_monitor::look() noexcept {
       if (e.is_ended) continue;
       const auto sample = sample_path(e.fd);
       if (!sample || !e.state.is_lost(*sample, now)) continue;
-      // Peers may have many connections. Never destroyed: the reactor's thread may outlive static
-      // objects.
+      // Log at a limited rate, because peers may have many connections. The object is never
+      // destroyed, because the loop's thread may still use it after static objects were destroyed.
       static auto& lines = *new log::limited_log("more paths were found broken");
       lines.warning("the path to " + peer_text(e.fd) + " is broken: what was sent there was not " +
                     "acknowledged for " + std::to_string(timeout_.count()) + " ms");
       abort_connection(e.fd);
       e.is_ended = true;
     }
-    look_later();
+    poll_later();
   } catch (const std::exception& e) {
     log::error(std::string("connections are not watched any more: ") + e.what());
   }

@@ -19,10 +19,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A connection on which time passes as the test has it.
+/// A connection in simulated time.
 class path_watch_test : public ::testing::Test {
  protected:
-  /// After `ms` from the beginning.
+  /// Checks the connection at `ms` after the beginning.
   bool is_lost_at(int ms, path_sample s) { return watch_.is_lost(s, begin_ + milliseconds(ms)); }
   static path_sample in_flight(int since_sent_ms, std::uint64_t acknowledged = 100) {
     path_sample s;
@@ -48,15 +48,15 @@ TEST_F(path_watch_test, an_idle_connection_is_never_lost) {
     EXPECT_FALSE(is_lost_at(ms, idle()));
 }
 
-TEST_F(path_watch_test, what_is_sent_after_a_long_silence_has_the_whole_timeout) {
+TEST_F(path_watch_test, bytes_after_a_silence_have_the_whole_timeout) {
   EXPECT_FALSE(is_lost_at(0, idle()));
   EXPECT_FALSE(is_lost_at(500, in_flight(100)));
   EXPECT_FALSE(is_lost_at(5'400, in_flight(100)));
 }
 
-TEST_F(path_watch_test, is_lost_where_nothing_is_acknowledged_that_was_sent_after_the_timeout) {
+TEST_F(path_watch_test, is_lost_if_later_retransmissions_are_unacknowledged) {
   EXPECT_FALSE(is_lost_at(0, in_flight(0)));
-  // Sent again after 3 s, which the path may have dropped that is there again now.
+  // The retransmission after 3 s may have been lost although the path works again now.
   EXPECT_FALSE(is_lost_at(5'500, in_flight(2'500)));
   EXPECT_FALSE(is_lost_at(6'250, in_flight(50)));
   EXPECT_TRUE(is_lost_at(6'300, in_flight(100)));
@@ -68,12 +68,12 @@ TEST_F(path_watch_test, is_lost_after_twice_the_timeout_whatever_is_sent) {
   EXPECT_TRUE(is_lost_at(10'000, in_flight(10)));
 }
 
-TEST_F(path_watch_test, each_acknowledged_byte_begins_the_time_anew) {
+TEST_F(path_watch_test, each_acknowledged_byte_restarts_the_timeout) {
   for (int ms = 0; ms < 100'000; ms += 4'000)
     EXPECT_FALSE(is_lost_at(ms, in_flight(4'000, static_cast<std::uint64_t>(ms))));
 }
 
-TEST_F(path_watch_test, a_peer_that_takes_nothing_in_answers_probes) {
+TEST_F(path_watch_test, a_peer_that_does_not_read_acknowledges_probes) {
   path_sample s = idle();
   for (int ms = 0; ms < 100'000; ms += 500) {
     s.probes = 1;
@@ -82,7 +82,7 @@ TEST_F(path_watch_test, a_peer_that_takes_nothing_in_answers_probes) {
   }
 }
 
-TEST_F(path_watch_test, probes_that_nobody_answers_are_a_loss) {
+TEST_F(path_watch_test, unacknowledged_probes_are_a_loss) {
   path_sample s = idle();
   s.probes = 1;
   EXPECT_FALSE(is_lost_at(0, s));
@@ -95,7 +95,7 @@ TEST_F(path_watch_test, is_lost_if_a_probe_after_the_timeout_fails) {
   EXPECT_FALSE(is_lost_at(0, s));
   s.probes = 1;
   EXPECT_FALSE(is_lost_at(500, s));
-  // The path may be there again since the last probe.
+  // The path may have recovered since the last probe.
   s.probes = 5;
   EXPECT_FALSE(is_lost_at(5'000, s));
   EXPECT_FALSE(is_lost_at(6'000, s));
@@ -106,7 +106,7 @@ TEST_F(path_watch_test, is_lost_if_a_probe_after_the_timeout_fails) {
 
 using namespace test_support;
 
-/// A connection whose far side the test can put behind a black hole.
+/// A connection whose far side can drop packets like a black hole.
 class path_monitor_test : public ::testing::Test {
  protected:
   path_monitor_test() {
@@ -116,7 +116,7 @@ class path_monitor_test : public ::testing::Test {
     near_->watch_path(*monitor_);
   }
 
-  /// Its system does not see packets of more bytes than that, TCP's header included.
+  /// Makes the far side's system drop packets of more bytes than that, including TCP's header.
   void drop_longer_than(std::uint32_t bytes) {
     std::array<sock_filter, 4> program{{{BPF_LD | BPF_W | BPF_LEN, 0, 0, 0},
                                         {BPF_JMP | BPF_JGT | BPF_K, 0, 1, bytes},
@@ -130,7 +130,7 @@ class path_monitor_test : public ::testing::Test {
     ASSERT_EQ(::setsockopt(far_->fd(), SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused), 0);
   }
 
-  /// How the near side's connection ends, or would_block when it has not within `bound`.
+  /// Returns how the near side's connection ends; would_block if it lasts longer than `bound`.
   io_status end_within(milliseconds bound) {
     std::array<std::byte, 16> piece{};
     const iovec part{piece.data(), piece.size()};
@@ -143,7 +143,7 @@ class path_monitor_test : public ::testing::Test {
   }
 
   static constexpr milliseconds timeout{1000};
-  reactor loop_{"path-test"};
+  event_loop loop_{"path-test"};
   std::shared_ptr<path_monitor> monitor_ = std::make_shared<path_monitor>(loop_, timeout);
   std::unique_ptr<stream> near_;
   std::unique_ptr<stream> far_;
@@ -159,7 +159,7 @@ TEST_F(path_monitor_test, ends_a_connection_that_only_short_packets_pass) {
   drop_longer_than(500);
   ASSERT_EQ(write_all(*near_, bytes(2000)), io_status::done);
   std::atomic<bool> has_ended{false};
-  // Acknowledgements of what comes later do not hide that the first never arrives.
+  // Acknowledgements of later bytes do not hide that the first ones never arrive.
   std::jthread later([&] {
     while (!has_ended && write_all(*near_, bytes_of("short")) == io_status::done)
       std::this_thread::sleep_for(milliseconds(50));
@@ -187,7 +187,7 @@ TEST_F(path_monitor_test, loses_nothing_where_the_path_comes_back_in_time) {
   EXPECT_EQ(end_within(3 * timeout), io_status::would_block);
 }
 
-/// Probes of the kernel, which counts in seconds.
+/// Tests with the kernel's probes, whose times are whole seconds.
 class idle_path : public path_monitor_test {
  protected:
   idle_path() {
@@ -210,10 +210,10 @@ TEST_F(idle_path, ends_where_the_path_stays_broken) {
   EXPECT_NE(end_within(milliseconds(60'000)), io_status::would_block);
 }
 
-TEST_F(path_monitor_test, leaves_peers_alone_that_take_nothing_in) {
+TEST_F(path_monitor_test, tolerates_peers_that_do_not_read) {
   const bytes much(std::size_t{64} << 20);
   const iovec all{const_cast<std::byte*>(much.data()), much.size()};
-  // Until both sides' buffers are full.
+  // Until the buffers of both sides are full.
   for (int blocked = 0; blocked < 20;) {
     if (near_->write({&all, 1}).status == io_status::would_block) {
       ++blocked;
@@ -223,7 +223,7 @@ TEST_F(path_monitor_test, leaves_peers_alone_that_take_nothing_in) {
   EXPECT_EQ(end_within(5 * timeout), io_status::would_block);
 }
 
-TEST_F(path_monitor_test, lets_go_of_connections_that_end_before_it) {
+TEST_F(path_monitor_test, forgets_connections_that_end_before_it) {
   near_.reset();
   std::this_thread::sleep_for(timeout / 2);
   auto [ours, theirs] = tcp_pair();

@@ -10,7 +10,7 @@
 namespace farcall::tcp {
 namespace {
 
-/// SHA-256 (FIPS 180-4), of parts.
+/// Computes the SHA-256 hash (FIPS 180-4) of bytes that are added in parts.
 class sha256 {
  public:
   static constexpr std::size_t block_bytes = 64;
@@ -79,7 +79,8 @@ class sha256 {
     filled_ = 0;
   }
 
-  /// Of the fractional parts of the cube roots of the first primes, and of their square roots.
+  /// The round constants are the fractional parts of the cube roots of the first primes. The
+  /// initial values of state_ are the fractional parts of the square roots of the first primes.
   static constexpr std::array<std::uint32_t, 64> rounds{
       0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
       0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,

@@ -47,7 +47,8 @@ connection_security security_of(const target_request& job) {
           job.credentials.identity()};
 }
 
-/// Those that have come. Shared with what may still run on the reactor's thread.
+/// Processes that have connected. The object is shared with functions that may still run on the
+/// loop's thread.
 struct arrivals {
   std::mutex mutex;
   struct entry {
@@ -55,19 +56,23 @@ struct arrivals {
     std::shared_ptr<relay> link;
   };
   std::deque<entry> come;
-  unique_fd signal; ///< readable while there are some, or may be
+  /// Readable while processes wait to be accepted. May stay readable for a while if none waits any
+  /// more.
+  unique_fd signal;
   log::limited_log refusals{"more processes were refused"};
 };
 
-/// The relay ends before the reactor. Never on the reactor's thread, which would wait for itself.
-std::shared_ptr<void> keep(std::shared_ptr<reactor> loop, std::shared_ptr<relay> link) {
-  return std::make_shared<std::pair<std::shared_ptr<reactor>, std::shared_ptr<relay>>>(
+/// Returns an owner of the loop and the relay, which destroys the relay first. The owner must be
+/// destroyed on another thread than the loop's, because the loop's destructor waits for that
+/// thread.
+std::shared_ptr<void> keep(std::shared_ptr<event_loop> loop, std::shared_ptr<relay> link) {
+  return std::make_shared<std::pair<std::shared_ptr<event_loop>, std::shared_ptr<relay>>>(
       std::move(loop), std::move(link));
 }
 
 class rank_port final : public port {
  public:
-  rank_port(std::shared_ptr<reactor> loop, std::shared_ptr<own_listener> listener,
+  rank_port(std::shared_ptr<event_loop> loop, std::shared_ptr<own_listener> listener,
             target_request job)
       : loop_(std::move(loop)), listener_(std::move(listener)), job_(std::move(job)) {
     arrivals_->signal = unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -85,7 +90,7 @@ class rank_port final : public port {
               decided();
               if (!s && why.empty()) {
                 static auto& lines = *new log::limited_log("more connections ended early");
-                lines.info("a connection from " + from + " ended before it said what it wants");
+                lines.info("a connection from " + from + " ended before it sent a request");
                 return;
               }
               if (!s) {
@@ -133,7 +138,7 @@ class rank_port final : public port {
   }
 
  private:
-  static void let_in(arrivals& all, reactor& loop, std::unique_ptr<stream> far, node_id rank,
+  static void let_in(arrivals& all, event_loop& loop, std::unique_ptr<stream> far, node_id rank,
                      const std::string& from, std::chrono::milliseconds timeout) {
     auto [ours, theirs] = control_socket::make_pair();
     const std::string process = "a process at " + from;
@@ -157,13 +162,13 @@ class rank_port final : public port {
     [[maybe_unused]] const auto written = ::write(all.signal.get(), &one, sizeof one);
   }
 
-  std::shared_ptr<reactor> loop_;
+  std::shared_ptr<event_loop> loop_;
   std::shared_ptr<own_listener> listener_;
   target_request job_;
   std::shared_ptr<arrivals> arrivals_ = std::make_shared<arrivals>();
 };
 
-/// Blocks until all was taken. Throws timeout, and error.
+/// Writes all bytes; blocks until they are written. Throws timeout or error.
 void write_all(stream& to, std::span<const std::byte> bytes, time_point deadline) {
   while (!bytes.empty()) {
     const iovec rest{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -175,13 +180,13 @@ void write_all(stream& to, std::span<const std::byte> bytes, time_point deadline
     if (done.status != io_status::would_block) throw error(to.failure());
     pollfd waiting{to.fd(), static_cast<short>(to.write_wants_read() ? POLLIN : POLLOUT), 0};
     const int ready = ::poll(&waiting, 1, poll_timeout(deadline));
-    if (ready == 0) throw timeout("the host takes connections and does not answer");
+    if (ready == 0) throw timeout("the host takes connections and does not reply");
     if (ready < 0 && errno != EINTR) throw_system_error("waiting for the host", errno);
   }
 }
 
-/// Blocks until the host was dialled. Throws error.
-std::pair<std::unique_ptr<stream>, connect_request> dial_host(reactor& loop, const port_name& to,
+/// Dials the host, and blocks until the connection is made. Throws error.
+std::pair<std::unique_ptr<stream>, connect_request> dial_host(event_loop& loop, const port_name& to,
                                                               node_id rank, time_point deadline) {
   std::vector<socket_address> where = addresses_from(network_identity(), to.addresses);
   if (where.empty()) throw error("the host has no address that leads there from this machine");
@@ -207,7 +212,7 @@ std::pair<std::unique_ptr<stream>, connect_request> dial_host(reactor& loop, con
 
 } // namespace
 
-std::unique_ptr<port> open_rank_port(std::shared_ptr<reactor> loop,
+std::unique_ptr<port> open_rank_port(std::shared_ptr<event_loop> loop,
                                      std::shared_ptr<own_listener> listener, target_request job) {
   return std::make_unique<rank_port>(std::move(loop), std::move(listener), std::move(job));
 }
@@ -215,11 +220,12 @@ std::unique_ptr<port> open_rank_port(std::shared_ptr<reactor> loop,
 port_connection connect_rank_port(std::span<const std::byte> name, node_id rank,
                                   time_point deadline) {
   const port_name to = decode(name);
-  const std::shared_ptr<reactor> loop = common_reactor();
+  const std::shared_ptr<event_loop> loop = common_event_loop();
   auto [far, request] = dial_host(*loop, to, rank, deadline);
   write_all(*far, std::as_bytes(std::span(&request, 1)), deadline);
   auto [ours, theirs] = control_socket::make_pair();
-  // What ends the near side ends this process, which is told why on its standard error.
+  // When the relay ends, it closes the control socket, and this process ends because of that. If
+  // the connection to the host has failed, print the reason to this process's standard error.
   auto link =
       std::make_shared<relay>(*loop, std::move(theirs), std::move(far), to.job.heartbeat_timeout,
                               [](control_socket& /*near*/, const std::string& why) {

@@ -38,7 +38,7 @@ struct host_side {
   }
 
   target_request job;
-  std::shared_ptr<reactor> loop = std::make_shared<reactor>("farcall-test");
+  std::shared_ptr<event_loop> loop = std::make_shared<event_loop>("farcall-test");
   std::shared_ptr<own_listener> listener;
   std::unique_ptr<port> at;
 };
@@ -63,16 +63,16 @@ TEST_P(rank_port_test, takes_in_processes_with_their_ranks) {
   const auto back = here.receive(soon());
   ASSERT_TRUE(back);
   EXPECT_EQ(back->kind, control::quiet);
-  // The end of one is that of the other.
+  // The end of one socket is the end of the other.
   far.close();
   EXPECT_FALSE(here.receive(soon()).has_value());
 }
 
-TEST_P(rank_port_test, refuses_those_who_do_not_know_the_secret) {
+TEST_P(rank_port_test, refuses_processes_without_the_jobs_key) {
   host_side host(GetParam());
   const auto job = host.job.credentials.copy();
   host_side other(GetParam());
-  // Another job's secret under this job's name, and a process that goes to the wrong port.
+  // Make the name of a port with another job's key under this job's name.
   target_request wrong{job_credentials::make(GetParam()), host.job.heartbeat_timeout};
   wrong.credentials.name = job.name;
   const auto impostor =
@@ -80,7 +80,8 @@ TEST_P(rank_port_test, refuses_those_who_do_not_know_the_secret) {
   const auto unreachable = open_rank_port(host.loop, impostor, std::move(wrong));
   std::vector<std::byte> name = unreachable->name();
   const std::vector<std::byte> right = host.at->name();
-  // The addresses stand last; the secret before them is the wrong one.
+  // Replace its addresses, which come last, by the addresses of this job's port. The wrong key
+  // before them stays.
   ASSERT_EQ(name.size(), right.size());
   const std::size_t addresses =
       name.size() - sizeof(std::uint32_t) - (request_body_bytes - sizeof(node_id));
@@ -89,7 +90,7 @@ TEST_P(rank_port_test, refuses_those_who_do_not_know_the_secret) {
   try {
     (void)connect_rank_port(name, 1, soon());
   } catch (const error&) {
-    // Encrypted ones may hear of it at once.
+    // An encrypted connection may fail at once.
   }
   EXPECT_FALSE(host.at->accept().has_value());
   const port_connection there = connect_rank_port(host.at->name(), 2, soon());
@@ -113,8 +114,8 @@ std::vector<bool> kinds() {
 }
 INSTANTIATE_TEST_SUITE_P(plain_or_encrypted, rank_port_test, testing::ValuesIn(kinds()));
 
-TEST(own_listener, hands_on_what_is_for_its_job) {
-  reactor loop("farcall-test");
+TEST(own_listener, passes_on_connections_of_its_job) {
+  event_loop loop("farcall-test");
   const job_credentials job = job_credentials::make(false);
   own_listener listener(loop, job.name, std::chrono::seconds(5));
   std::atomic<int> nodes{0};
@@ -138,11 +139,11 @@ TEST(own_listener, hands_on_what_is_for_its_job) {
   const unique_fd late = dial(connection_kind::lane, job.name);
   char nothing = 0;
   ::fcntl(late.get(), F_SETFL, 0);
-  EXPECT_LE(::recv(late.get(), &nothing, 1, 0), 0); // it is cut
+  EXPECT_LE(::recv(late.get(), &nothing, 1, 0), 0); // it is closed
   EXPECT_EQ(nodes, 1);
 }
 
-TEST(interfaces, have_addresses_that_lead_here) {
+TEST(interfaces, have_addresses_of_this_machine) {
   const std::vector<socket_address> own = interface_addresses(7);
   ASSERT_FALSE(own.empty());
   const bool all_loopback =
@@ -154,7 +155,7 @@ TEST(interfaces, have_addresses_that_lead_here) {
 }
 
 TEST(interfaces, are_nearer_than_other_networks) {
-  // Nobody has an address of the class that is reserved.
+  // Addresses of the reserved class, which no interface has.
   std::vector<socket_address> all;
   for (const char* text : {"240.0.0.1:1", "127.0.0.9:1", "240.1.0.1:1"}) {
     for (const socket_address& a : resolve(parse_address(text, "an address")))

@@ -10,27 +10,29 @@
 
 namespace farcall::tcp {
 
-/// Why a connection was refused, in kinds: for counts, and for programs that read logs.
+/// Kinds of reasons for refusing a connection. Servers count refusals by kind, and programs that
+/// read logs can tell the kinds apart.
 enum class refusal_cause : std::uint8_t {
-  protocol,       ///< it does not begin as a connection of farcall, or of this version, does
-  ended,          ///< it ended, or broke, before it said what it wants
-  timeout,        ///< it did not say in time what it wants
-  displaced,      ///< too many others have come
-  key,            ///< it came without a key and one is needed, or the other way round
-  authentication, ///< it has not proved that it may come in
-  full,           ///< there are as many targets, or connections of a client, as there may be
-  draining,       ///< no new targets are taken
-  unknown_node,   ///< it asks for a node that is not here
-  request,        ///< it asks for what cannot be
+  protocol,       ///< the connection does not begin as one of farcall, or has another version
+  ended,          ///< the connection ended or broke before its request was complete
+  timeout,        ///< the connection's request did not arrive in time
+  displaced,      ///< too many other connections have displaced this one
+  key,            ///< the client has no key although one is needed, or has a key although none is
+                  ///< needed
+  authentication, ///< the client has not proved that it may connect
+  full,           ///< the limit of targets, or of a client's connections, is reached
+  draining,       ///< the server no longer starts new targets
+  unknown_node,   ///< the connection is for a node that does not exist here
+  request,        ///< asks for something impossible
 };
 inline constexpr std::size_t refusal_causes = static_cast<std::size_t>(refusal_cause::request) + 1;
 
-/// One word for each, which logs and metrics show.
+/// Words for the causes, one for each, as logs and metrics show them.
 inline constexpr std::array<std::string_view, refusal_causes> refusal_cause_names{
     "protocol",       "ended", "timeout",  "displaced",    "key",
     "authentication", "full",  "draining", "unknown_node", "request"};
 
-/// What whoever decides about a connection throws to refuse it.
+/// Thrown by the function that decides about a connection, in order to refuse the connection.
 class connection_refused : public error {
  public:
   connection_refused(refusal_cause cause, const std::string& why) : error(why), cause_(cause) {}

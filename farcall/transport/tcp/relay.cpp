@@ -16,32 +16,38 @@
 namespace farcall {
 namespace {
 
-constexpr std::size_t largest_body = std::size_t{64} << 10;
-/// A side that does not take what it is sent is not worth more memory than that.
-constexpr std::size_t most_waiting = 1024;
-constexpr std::size_t most_waiting_bytes = std::size_t{4} << 20;
-/// Read before others have their turn: whoever sends without end must not keep the thread.
-constexpr std::size_t most_at_once = std::size_t{64} << 10;
-constexpr std::size_t most_unsent = std::size_t{4} << 20;
-/// That a target has said before its end.
-constexpr int most_last_messages = 4096;
-/// Heartbeats in one heartbeat timeout.
+constexpr std::size_t max_body = std::size_t{64} << 10;
+/// Limits of the messages that wait to be sent to the near side. The limits bound the memory that
+/// is needed for a near side that does not read.
+constexpr std::size_t max_waiting = 1024;
+constexpr std::size_t max_waiting_bytes = std::size_t{4} << 20;
+/// Limit of the bytes read in one iteration, so that a peer that sends without pause does not
+/// starve the loop's other events.
+constexpr std::size_t max_at_once = std::size_t{64} << 10;
+constexpr std::size_t max_unsent = std::size_t{4} << 20;
+/// Limit of the messages that the relay still reads from a target after the target has ended.
+constexpr int max_last_messages = 4096;
+/// Number of heartbeats in one heartbeat timeout.
 constexpr int signs = 4;
-/// A path that is broken for the timeout has the last heartbeat before that up to an interval
-/// behind it, and the next one up to a repetition.
-std::chrono::milliseconds longest_silence(std::chrono::milliseconds heartbeat_timeout) noexcept {
+/// Returns the longest silence of the far side that a path may cause if it is broken for less than
+/// the heartbeat timeout; at most twice that timeout. The silence begins with the last heartbeat
+/// before the break, which arrives up to one heartbeat interval earlier. It ends with the first
+/// heartbeat after the path has recovered, which may arrive one retransmission later.
+std::chrono::milliseconds max_silence(std::chrono::milliseconds heartbeat_timeout) noexcept {
   return std::min(2 * heartbeat_timeout, heartbeat_timeout + heartbeat_timeout / signs +
                                              tcp::repetition_gap(heartbeat_timeout));
 }
-/// From the end of a target's socket to that of its process, which may have much memory to give
-/// back.
+/// Longest time for which the relay waits for the exit reason after the socket of a target has
+/// ended. The process of the target may first have to free much memory.
 constexpr std::chrono::seconds exit_reason_time{2};
-/// Between two attempts to pass on to a near side that has no space.
+/// Pause before the relay tries again to send to a near side that had no space.
 constexpr std::chrono::milliseconds retry_interval{5};
-/// For the far side to take our exit reason, and to end as well.
+/// Time for which the relay waits, after its last message, until the far side has received the
+/// message and closed its end.
 constexpr std::chrono::seconds parting_time{2};
 
-/// What was said may have been the job's secret.
+/// Removes `count` bytes from the front, and overwrites them in memory, because a message may
+/// contain the job's key.
 void forget_front(std::vector<std::byte>& bytes, std::size_t count) noexcept {
   const std::size_t before = bytes.size();
   bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
@@ -52,8 +58,9 @@ void forget_front(std::vector<std::byte>& bytes, std::size_t count) noexcept {
 
 } // namespace
 
-/// Either socket, for the reactor.
-class relay::end_point final : public tcp::event_handler {
+/// Handler for the events of one of the relay's two sockets. It calls the member function `what` of
+/// the relay.
+class relay::end_point final : public event_handler {
  public:
   end_point(std::weak_ptr<relay> owner, void (relay::*what)() noexcept)
       : owner_(std::move(owner)), what_(what) {}
@@ -66,7 +73,7 @@ class relay::end_point final : public tcp::event_handler {
   void (relay::*what_)() noexcept;
 };
 
-relay::relay(tcp::reactor& loop, control_socket near, std::unique_ptr<tcp::stream> far,
+relay::relay(event_loop& loop, control_socket near, std::unique_ptr<tcp::stream> far,
              std::chrono::milliseconds heartbeat_timeout, end_handler on_end)
     : loop_(&loop), near_(std::move(near)), far_(std::move(far)),
       heartbeat_timeout_(heartbeat_timeout), on_end_(std::move(on_end)),
@@ -82,22 +89,24 @@ void relay::start() {
     self->watch_near();
     self->loop_->add(self->far_->fd(), EPOLLIN, std::make_shared<end_point>(self, &relay::on_far));
     tcp::limit_repetition_gap(self->far_->fd(), self->heartbeat_timeout_);
-    // Both sides have been silent for as long as it took to come here.
+    // Begin to measure now how long each side is silent.
     self->last_received_ = self->last_said_ = self->next_tick_ = clock::now();
-    // Something may have come, and been decrypted, before we watched.
+    // Read at once, because bytes may have arrived, and been decrypted, before the loop watched the
+    // socket.
     self->on_far();
     self->tick();
   });
 }
 
 void relay::tick() {
-  if (is_over_ || is_parting_ || last_word_) return;
+  if (is_over_ || is_parting_ || exit_reason_) return;
   const time_point now = clock::now();
-  // Time in which this thread did not run, as on a machine that is overloaded, tells nothing about
-  // the other side: what has come meanwhile is not read yet.
+  // Discount the time in which this thread did not run, for instance because the machine is
+  // overloaded: bytes that have arrived in this time were not read yet.
   last_received_ += now - next_tick_;
-  if (now - last_received_ > longest_silence(heartbeat_timeout_)) {
-    // Messages that wait in the system must not reach a node that counts as failed.
+  if (now - last_received_ > max_silence(heartbeat_timeout_)) {
+    // Abort the connection, because undelivered messages must not reach a node that counts as
+    // failed.
     tcp::abort_connection(far_->fd());
     end("it was silent for " + std::to_string(heartbeat_timeout_.count()) + " ms");
     return;
@@ -123,7 +132,7 @@ void relay::watch_near() {
 }
 
 void relay::ignore_near() noexcept {
-  hears_near_ = false;
+  reads_near_ = false;
   loop_->remove(near_.fd());
 }
 
@@ -136,16 +145,18 @@ void relay::look_near_soon() {
 }
 
 bool relay::takes_from_near() const noexcept {
-  return hears_near_ && out_.size() < most_unsent && !is_finishing_;
+  return reads_near_ && out_.size() < max_unsent && !is_finishing_;
 }
 
-/// Of a socket one message, as the system says again that there are more. Of one in memory nobody
-/// does, and only its end is heard while the far side takes nothing.
+/// If the near side is a system socket, takes one message, because epoll calls again for further
+/// messages. If the near side is a socket in memory, takes all messages, because each of them
+/// causes one call only. While the far side takes no bytes, leaves the messages of a socket in
+/// memory there until that socket has ended.
 void relay::on_near() noexcept {
   if (is_over_) return;
   try {
     do {
-      if (near_.fd() < 0 && !takes_from_near() && !(hears_near_ && near_.has_ended())) return;
+      if (near_.fd() < 0 && !takes_from_near() && !(reads_near_ && near_.has_ended())) return;
       std::optional<control_message> message = near_.receive(clock::now());
       if (!message) {
         if (near_.is_ready()) on_near_end();
@@ -165,7 +176,8 @@ void relay::on_near_end() noexcept {
     end("");
     return;
   }
-  // A process closes its sockets before it counts as ended.
+  // Wait a while for the exit reason: the target's sockets are closed before the server can collect
+  // the exit status of its process.
   ignore_near();
   try {
     loop_->at(clock::now() + exit_reason_time, [self = shared_from_this()] { self->end(""); });
@@ -183,7 +195,7 @@ void relay::append(control kind, std::span<const std::byte> body) {
 }
 
 void relay::put(control kind, std::span<const std::byte> body) {
-  if (is_parting_ || is_far_deaf_) return;
+  if (is_parting_ || is_far_closed_) return;
   append(kind, body);
   flush();
 }
@@ -194,9 +206,10 @@ void relay::flush() noexcept {
     const tcp::io_result wrote = far_->write({&rest, 1});
     if (wrote.status == tcp::io_status::would_block) break;
     if (wrote.status != tcp::io_status::done) {
-      // It may have said why it ends; whoever reads comes to that, and then to the end.
+      // Go on reading from the far side, because it may have sent the reason for its end before it
+      // closed its end of the connection.
       out_.clear();
-      is_far_deaf_ = true;
+      is_far_closed_ = true;
       break;
     }
     forget_front(out_, wrote.bytes);
@@ -210,8 +223,9 @@ void relay::flush() noexcept {
   }
 }
 
-/// Ends the connection so that what was sent arrives: a socket that is closed before everything
-/// that came was read breaks the connection off, and takes back what is in flight.
+/// Ends the connection to the far side so that all sent bytes arrive there: ends sending, and then
+/// waits for the end of the far side. Closing the socket while bytes are unread would reset the
+/// connection, and would discard the bytes in flight.
 void relay::part() noexcept {
   if (is_parting_) return;
   is_parting_ = true;
@@ -233,9 +247,10 @@ void relay::send_far(control kind, std::span<const std::byte> body) {
 
 void relay::finish_far(control kind, std::span<const std::byte> body) {
   if (is_over_) return;
-  // What the near side said last goes first. Not without end: a child of its may go on.
+  // First send the last messages of the near side. Their number is limited, because a child of the
+  // target's process may go on sending messages.
   try {
-    for (int n = 0; !is_finishing_ && n < most_last_messages; ++n) {
+    for (int n = 0; !is_finishing_ && n < max_last_messages; ++n) {
       std::optional<control_message> message = near_.receive(clock::now());
       if (!message) break;
       put(message->kind, message->body);
@@ -243,7 +258,7 @@ void relay::finish_far(control kind, std::span<const std::byte> body) {
     }
   } catch (const std::exception& e) {
     static auto& lines = *new log::limited_log("more targets cannot be read at their end");
-    lines.warning(std::string("the last words of a target cannot be read: ") + e.what());
+    lines.warning(std::string("the last messages of a target cannot be read: ") + e.what());
   }
   is_finishing_ = true;
   put(kind, body);
@@ -255,8 +270,8 @@ void relay::on_far() noexcept {
   try {
     flush();
     std::array<std::byte, 16384> piece;
-    for (std::size_t taken = 0; !is_over_ && has_room_for_near();) {
-      if (taken >= most_at_once) {
+    for (std::size_t taken = 0; !is_over_ && has_space_for_near();) {
+      if (taken >= max_at_once) {
         look_far_soon();
         break;
       }
@@ -284,25 +299,27 @@ void relay::look_far_soon() {
   if (std::exchange(is_looking_far_soon_, true)) return;
   loop_->post([self = shared_from_this()] {
     self->is_looking_far_soon_ = false;
-    if (!self->is_over_ && !self->last_word_) self->on_far();
+    if (!self->is_over_ && !self->exit_reason_) self->on_far();
   });
 }
 
-bool relay::has_room_for_near() const noexcept {
-  return for_near_.size() < most_waiting && for_near_bytes_ < most_waiting_bytes;
+bool relay::has_space_for_near() const noexcept {
+  return for_near_.size() < max_waiting && for_near_bytes_ < max_waiting_bytes;
 }
 
-/// What it said last, such as why it ends, may wait for space at the near side.
+/// Handles the end of the far side. The last messages from it, such as the reason why it has ended,
+/// may still wait for space at the near side; the relay then ends after they were sent, or after
+/// the heartbeat timeout.
 void relay::on_far_end(const std::string& why) {
   if (for_near_.empty()) {
     end(why);
     return;
   }
-  is_far_deaf_ = true;
+  is_far_closed_ = true;
   loop_->remove(far_->fd());
-  last_word_ = why;
+  exit_reason_ = why;
   loop_->at(clock::now() + heartbeat_timeout_,
-            [self = shared_from_this()] { self->end(*self->last_word_); });
+            [self = shared_from_this()] { self->end(*self->exit_reason_); });
 }
 
 void relay::take_frames() {
@@ -310,7 +327,7 @@ void relay::take_frames() {
   while (in_.size() - at >= sizeof(frame_header)) {
     frame_header header;
     std::memcpy(&header, in_.data() + at, sizeof header);
-    if (header.bytes > largest_body) throw malformed_message("it sent an impossible message");
+    if (header.bytes > max_body) throw malformed_message("it sent an impossible message");
     if (in_.size() - at - sizeof header < header.bytes) break;
     const auto body = std::span(in_).subspan(at + sizeof header, header.bytes);
     at += sizeof header + header.bytes;
@@ -344,10 +361,10 @@ void relay::retry_later() {
     self->is_retrying_ = false;
     if (self->is_over_ || self->is_parting_) return;
     self->pass_on();
-    if (!self->last_word_) {
+    if (!self->exit_reason_) {
       self->on_far();
     } else if (self->for_near_.empty()) {
-      self->end(*self->last_word_);
+      self->end(*self->exit_reason_);
     }
   });
 }
@@ -361,7 +378,7 @@ bool relay::send_near(control kind, std::span<const std::byte> body, std::span<c
 void relay::watch() noexcept {
   constexpr std::uint32_t readable = EPOLLIN;
   constexpr std::uint32_t writable = EPOLLOUT;
-  std::uint32_t far_events = has_room_for_near() ? readable : 0U;
+  std::uint32_t far_events = has_space_for_near() ? readable : 0U;
   if (!out_.empty()) far_events |= far_->write_wants_read() ? readable : writable;
   watch(far_->fd(), far_events, far_events_);
   if (near_.fd() >= 0) {
@@ -371,8 +388,9 @@ void relay::watch() noexcept {
   }
 }
 
-/// The system tells of a side that has gone whatever it was asked for, and would again and again
-/// while there is no space for what that side has said.
+/// Sets the events that are requested for a socket. If no events are requested, epoll still reports
+/// a hangup, and would do so again and again until the other side has space. EPOLLONESHOT limits
+/// this to one report.
 void relay::watch(int fd, std::uint32_t events, std::uint32_t& before) noexcept {
   if (events == 0 && before == 0) return;
   loop_->modify(fd, events == 0 ? static_cast<std::uint32_t>(EPOLLONESHOT) : events);
@@ -387,7 +405,8 @@ void relay::end(const std::string& why) noexcept {
   if (const end_handler on_end = std::exchange(on_end_, {})) on_end(near_, why);
   near_.close();
   far_->finish();
-  // Both sockets end with the last reference; the far side waits for that.
+  // Close the far socket now, because the far side waits for that. Otherwise it would stay open
+  // until the last reference to the relay is released.
   far_.reset();
 }
 

@@ -32,7 +32,7 @@ bytes frame(control kind, const std::string& body) {
   return made;
 }
 
-/// A relay with a socket of ours on each side; the near one may be joined to it in memory.
+/// A relay with the test's socket on each side; the near one may be connected in memory.
 class relays : public ::testing::TestWithParam<bool> {
  protected:
   relays() {
@@ -46,10 +46,10 @@ class relays : public ::testing::TestWithParam<bool> {
         loop_, std::move(theirs), tcp::plain_stream(std::move(its_end)), milliseconds(60'000),
         [this](control_socket& /*near*/, const std::string& why) { end_.set_value(why); });
   }
-  // The relay's timers end with it.
+  // The relay's timers end with the loop.
   ~relays() override { loop_.stop(); }
 
-  /// Runs it where the relay lives, and waits for it.
+  /// Runs `what` on the loop's thread, and waits for it.
   template <class F>
   void on_its_thread(F what) {
     std::promise<void> done;
@@ -60,7 +60,7 @@ class relays : public ::testing::TestWithParam<bool> {
     done.get_future().wait();
   }
 
-  /// The next message other than a heartbeat.
+  /// Returns the next message other than a heartbeat.
   std::string next_from_far() {
     for (;;) {
       frame_header header;
@@ -73,7 +73,7 @@ class relays : public ::testing::TestWithParam<bool> {
     }
   }
 
-  /// From the far side, the same again and again, but no more than 64 MiB; returns how many bytes.
+  /// Sends the same bytes from the far side until they block, at most 64 MiB; returns their number.
   std::size_t send_until_nobody_takes_more(const bytes& one) {
     std::size_t sent = 0;
     while (sent < (std::size_t{64} << 20)) {
@@ -90,17 +90,17 @@ class relays : public ::testing::TestWithParam<bool> {
     return sent;
   }
 
-  tcp::reactor loop_{"relay-test"};
+  event_loop loop_{"relay-test"};
   control_socket near_;
   std::unique_ptr<tcp::stream> far_;
-  int its_far_fd_ = -1; ///< of the relay's end
+  int its_far_fd_ = -1; ///< descriptor of the relay's end
   std::shared_ptr<relay> relay_;
   std::promise<std::string> end_;
 };
 
-TEST(relay_silence, is_counted_while_somebody_listens) {
+TEST(relay_silence, is_counted_only_while_the_loop_runs) {
   constexpr milliseconds timeout{20};
-  tcp::reactor loop;
+  event_loop loop;
   auto [near, theirs] = control_socket::make_pair();
   auto [far, its_far] = tcp_pair();
   std::optional<std::string> end;
@@ -130,7 +130,7 @@ TEST_P(relays, carries_messages_both_ways) {
   EXPECT_EQ(got->body, bytes_of("from far"));
 }
 
-TEST_P(relays, begins_with_what_it_was_told_to_begin_with) {
+TEST_P(relays, begin_with_the_given_message) {
   relay_->begin_with(control::request, bytes_of("first"));
   ASSERT_TRUE(near_.send(control::joined, bytes_of("second")));
   relay_->start();
@@ -142,10 +142,10 @@ TEST_P(relays, begins_with_what_it_was_told_to_begin_with) {
   EXPECT_EQ(next_from_far(), "second");
 }
 
-/// A socket that is closed with something in it that nobody has read breaks its connection off.
-TEST_P(relays, last_words_arrive_though_nobody_reads_what_comes) {
+/// Closing a socket with unread bytes resets the connection, which would lose the exit reason.
+TEST_P(relays, the_exit_reason_arrives_despite_unread_bytes) {
   relay_->start();
-  // Nobody takes them at the near side, so that some stay where they are.
+  // The near side does not read, so that some bytes stay in the relay's socket.
   const bytes one = frame(control::member, std::string(1000, 'm'));
   (void)send_until_nobody_takes_more(one);
   on_its_thread([&] { relay_->finish_far(control::ended, bytes_of("this is why")); });
@@ -155,12 +155,12 @@ TEST_P(relays, last_words_arrive_though_nobody_reads_what_comes) {
   EXPECT_EQ(end_.get_future().get(), "");
 }
 
-TEST_P(relays, what_was_said_before_the_end_waits_for_room) {
+TEST_P(relays, messages_before_the_end_wait_for_space) {
   relay_->start();
   constexpr int messages = 1300;
   for (int i = 0; i < messages; ++i) {
     const auto text = std::to_string(i) + std::string(1000, '.');
-    // Some of it fits nowhere before the near side reads.
+    // Some messages find no space before the near side reads.
     bytes one = frame(control::member, text);
     if (i == messages - 1) one = frame(control::ended, "this is why");
     std::size_t at = 0;
@@ -188,7 +188,7 @@ TEST_P(relays, what_was_said_before_the_end_waits_for_room) {
   EXPECT_EQ(end_.get_future().get(), "");
 }
 
-TEST_P(relays, end_with_the_near_side_behind_what_it_has_said) {
+TEST_P(relays, end_after_the_near_sides_last_message) {
   relay_->start();
   constexpr int messages = 300;
   for (int i = 0; i < messages; ++i)
@@ -200,8 +200,8 @@ TEST_P(relays, end_with_the_near_side_behind_what_it_has_said) {
   EXPECT_EQ(end_.get_future().get(), "");
 }
 
-/// What the far side does not take fills the relay and then the near side, and no more memory.
-TEST_P(relays, hold_back_a_near_side_while_the_far_one_takes_nothing) {
+/// Bytes that the far side does not take fill the relay up to a limit, and then the near side.
+TEST_P(relays, block_the_near_side_if_the_far_side_blocks) {
   relay_->start();
   const bytes much(60'000);
   int sent = 0;
@@ -214,13 +214,13 @@ TEST_P(relays, hold_back_a_near_side_while_the_far_one_takes_nothing) {
   EXPECT_EQ(next_from_far(), "and on");
 }
 
-/// One thread serves all connections of a process. What is posted comes before everything was read
-/// that has come meanwhile.
-TEST_P(relays, let_others_have_their_turn_while_there_is_much_to_read) {
+/// All connections of a process share one thread. A posted task must run before all bytes that
+/// arrive meanwhile are read.
+TEST_P(relays, let_other_events_run_while_bytes_arrive) {
   const std::size_t sent = send_until_nobody_takes_more(bytes(std::size_t{1} << 20));
   ASSERT_GT(sent, std::size_t{1} << 20);
   std::promise<int> unread;
-  // One behind the other, and nothing between them.
+  // Post both tasks one after the other, with no task between them.
   on_its_thread([&] {
     relay_->start();
     loop_.post([&] {
@@ -236,12 +236,12 @@ TEST_P(relays, let_others_have_their_turn_while_there_is_much_to_read) {
   EXPECT_EQ(next_from_far(), "meanwhile");
 }
 
-/// However few they are, long messages that nobody takes are not worth more memory.
-TEST_P(relays, hold_back_a_far_side_whose_long_messages_nobody_takes) {
+/// Long messages that the near side does not take are limited by bytes, even if they are few.
+TEST_P(relays, block_a_far_side_whose_long_messages_wait) {
   relay_->start();
   const bytes one = frame(control::member, std::string(60'000, 'm'));
   const std::size_t sent = send_until_nobody_takes_more(one);
-  // The relay's, both sides' sockets, and what the system adds of its own accord.
+  // Buffers of the relay and of both sockets, and the growth of the system's buffers.
   EXPECT_LT(sent, std::size_t{24} << 20);
 }
 

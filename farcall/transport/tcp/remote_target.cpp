@@ -5,6 +5,7 @@
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/tcp/acceptor.hpp>
 #include <farcall/transport/tcp/address.hpp>
+#include <farcall/transport/tcp/entry.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/identity.hpp>
 #include <farcall/transport/tcp/interfaces.hpp>
@@ -33,17 +34,18 @@
 namespace farcall {
 namespace {
 
-constexpr std::chrono::milliseconds shortest_heartbeat_timeout{
+constexpr std::chrono::milliseconds min_heartbeat_timeout{
     settings::row("heartbeat-timeout-ms").low};
-constexpr std::chrono::milliseconds longest_heartbeat_timeout{
+constexpr std::chrono::milliseconds max_heartbeat_timeout{
     settings::row("heartbeat-timeout-ms").high};
 
-/// Targets that a server starts for us at a time: it has room for twice as many connections that
-/// have not said what they want, and others come, too.
-constexpr std::size_t most_starts = 64;
-static_assert(2 * most_starts <= tcp::acceptor::most_unproved);
+/// Limit of starts in progress on one server. The server accepts twice as many connections that
+/// have not proved themselves yet, because some of these connections come from other hosts.
+constexpr std::size_t max_starts = 64;
+static_assert(2 * max_starts <= tcp::acceptor::max_unproved);
 
-/// The server watches the process; its end is that of the socket.
+/// A process that a server has started on its machine. Only the server watches the process. For the
+/// host, the process has ended when its control socket has ended.
 class remote_process final : public target_process {
  public:
   remote_process(control_socket socket, std::shared_ptr<relay> link, std::string server)
@@ -53,9 +55,9 @@ class remote_process final : public target_process {
 
   bool is_near() const noexcept override { return false; }
 
-  std::string end_text(const std::string& last_words) override {
+  std::string end_text(const std::string& exit_reason) override {
     return " (" + program() +
-           "): " + (last_words.empty() ? "the connection to its server has ended" : last_words);
+           "): " + (exit_reason.empty() ? "the connection to its server has ended" : exit_reason);
   }
 
   std::string silence_text(const char* what) override {
@@ -66,11 +68,11 @@ class remote_process final : public target_process {
            "main()?";
   }
 
-  /// Its server does it.
+  /// Closes the socket, upon which the server ends the process.
   void kill() noexcept override { socket().close(); }
 
  private:
-  std::shared_ptr<relay> link_; ///< lengthens the socket
+  std::shared_ptr<relay> link_; ///< relay that extends the socket over the network
 };
 
 } // namespace
@@ -96,8 +98,8 @@ target_request decode_credentials(std::span<const std::byte> body) {
   wipe(std::span(key));
   request.credentials.is_encrypted = r.number<std::uint32_t>() != 0;
   request.heartbeat_timeout = std::chrono::milliseconds(r.number<std::uint32_t>());
-  if (request.heartbeat_timeout < shortest_heartbeat_timeout ||
-      request.heartbeat_timeout > longest_heartbeat_timeout || !r.empty()) {
+  if (request.heartbeat_timeout < min_heartbeat_timeout ||
+      request.heartbeat_timeout > max_heartbeat_timeout || !r.empty()) {
     throw malformed_message("the job's credentials make no sense");
   }
   return request;
@@ -167,12 +169,12 @@ server_launcher::known_server& server_launcher::look_up(const target_url& url) {
 server_launcher::server_launcher(const launch_site& site)
     : identity_(make_identity(site.access)), output_(site.output), arrivals_(site.arrivals) {
   for (const target_url& url : site.targets) {
-    if (url.scheme == "tcp" && !identity_ && !url.has("plain")) (void)look_up(url);
+    if (url.scheme == tcp::scheme && !identity_ && !url.has("plain")) (void)look_up(url);
   }
   request_.credentials = tcp::job_credentials::make(identity_ != nullptr ||
                                                     (arrivals_ != 0 && tcp::tls_is_built_in()));
   request_.heartbeat_timeout = site.heartbeat_timeout;
-  loop_ = std::make_shared<tcp::reactor>("farcall-tcp");
+  loop_ = std::make_shared<event_loop>(common_event_loop());
 }
 
 std::vector<std::byte> server_launcher::setup(node_id node) const {
@@ -228,7 +230,8 @@ std::unique_ptr<target_process> server_launcher::have_started(known_server& by, 
   tcp::receive_output(loop_, link, wanted.node, output_);
   target_request request{request_.credentials.copy(), request_.heartbeat_timeout};
   request.node = wanted.node;
-  // A server takes whoever begins with something else for no host.
+  // Make the request the first message over the connection, because the server accepts no other
+  // first message.
   link->begin_with(wanted.url->has("sampler") ? control::request_sampler : control::request,
                    encode_request(request));
   link->start();
@@ -236,17 +239,19 @@ std::unique_ptr<target_process> server_launcher::have_started(known_server& by, 
   return std::make_unique<remote_process>(std::move(ours), std::move(link), server);
 }
 
-// ---- many at a time -----------------------------------------------------------------------------
+// ---- starting many targets ----------------------------------------------------------------------
 
 struct server_launcher::start_under_way {
   wanted_target wanted;
-  known_server* server = nullptr;              ///< null: not begun
-  std::optional<tcp::admission_request> asked; ///< until the server has let it in
+  known_server* server = nullptr;              ///< null if not begun
+  std::optional<tcp::admission_request> asked; ///< used until the server admits the connection
   std::unique_ptr<target_process> process;     ///< from then on
-  bool is_proved = false;                      ///< the server has read what is wanted
+  /// True once the target has sent its first message, which shows that the server has read the
+  /// request.
+  bool is_proved = false;
 };
 
-/// The targets of one start_all().
+/// All starts of one call of start_all().
 class server_launcher::starts {
  public:
   starts(server_launcher& by, std::span<const wanted_target> all)
@@ -256,7 +261,7 @@ class server_launcher::starts {
       all_.emplace_back().wanted = wanted;
   }
 
-  /// As server_launcher::start_all().
+  /// Implements server_launcher::start_all().
   std::vector<std::unique_ptr<target_process>> finish(time_point deadline) {
     for (;;) {
       begin_more();
@@ -274,13 +279,13 @@ class server_launcher::starts {
     return std::ranges::all_of(all_, [](const start_under_way& s) { return s.process != nullptr; });
   }
 
-  /// As far as the servers have room.
+  /// Begins as many of the waiting starts as the limit for each server allows.
   void begin_more() {
     for (start_under_way& s : all_) {
       if (s.server != nullptr) continue;
       attempt(s, [&] {
         known_server& server = by_->look_up(*s.wanted.url);
-        if (unproved_[&server] == most_starts) return;
+        if (unproved_[&server] == max_starts) return;
         ++unproved_[&server];
         s.server = &server;
         s.asked = by_->ask(server, s.wanted);
@@ -291,7 +296,8 @@ class server_launcher::starts {
 
   void advance(start_under_way& s) {
     if (!s.asked->advance(clock::now())) {
-      // There is nothing to wait for.
+      // If the busy server belongs to another user, fail now. This host would refuse to use that
+      // server anyway after the wait for it.
       if (s.asked->is_server_busy() && !by_->identity_ &&
           tcp::is_file_of_another_user(s.server->found.front().text())) {
         throw error(tcp::another_users_server);
@@ -318,7 +324,7 @@ class server_launcher::starts {
     for (start_under_way& s : all_) {
       if (!s.asked) continue;
       s.asked->watch(waiting);
-      next = std::min(next, s.asked->next_look());
+      next = std::min(next, s.asked->next_poll());
       whose.resize(waiting.size(), &s);
     }
     if (clock::now() >= deadline) fail_late();
@@ -331,7 +337,7 @@ class server_launcher::starts {
       if (waiting[i].revents != 0) ready.insert(whose[i]);
     }
     for (start_under_way& s : all_) {
-      if (s.asked && (ready.contains(&s) || s.asked->next_look() <= now)) {
+      if (s.asked && (ready.contains(&s) || s.asked->next_poll() <= now)) {
         attempt(s, [&] { advance(s); });
       } else if (s.process && !s.is_proved && s.process->socket().is_ready()) {
         note_proved(s);
@@ -360,16 +366,18 @@ class server_launcher::starts {
     } catch (const setting_error&) {
       throw;
     } catch (const error& e) {
-      // Its name may lead elsewhere by now, and the server be asked for again.
+      // Forget the addresses, so that the name is looked up again: it may have another address by
+      // now.
       if (s.asked) s.server->found.clear();
       throw start_failed(text_of(s) + e.what(), s.wanted.node);
     }
   }
 
   server_launcher* by_;
-  std::shared_ptr<unique_fd> reports_; ///< readable once a server has let a target report
+  std::shared_ptr<unique_fd> reports_; ///< readable if a target may have sent its first message
   std::vector<start_under_way> all_;
-  std::map<const known_server*, std::size_t> unproved_; ///< connections whose target is silent
+  /// Number of starts on each server whose target has not sent its first message yet.
+  std::map<const known_server*, std::size_t> unproved_;
 };
 
 std::unique_ptr<target_process> server_launcher::start(node_id node, const target_url& url,

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <farcall/base/event_loop.hpp>
 #include <farcall/transport/launcher.hpp>
 #include <farcall/transport/tcp/address.hpp>
 #include <farcall/transport/tcp/admission_request.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
-#include <farcall/transport/tcp/reactor.hpp>
 #include <farcall/transport/tcp/relay.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
 #include <farcall/transport/tcp/tls.hpp>
@@ -17,15 +17,19 @@
 #include <string>
 #include <vector>
 
-/// A target on another machine, as the host asks a server for it.
+/// A target that a server starts for the host on another machine.
 namespace farcall {
 
-/// The first message of a host on its connection to a server.
+/// First message that a host sends on its connection to a server.
 struct target_request {
   tcp::job_credentials credentials;
   std::chrono::milliseconds heartbeat_timeout{0};
-  node_id node = no_node;     ///< the preamble's can be changed by anybody on the way
-  bool wants_sampler = false; ///< in place of the server's program; not among what nodes are told
+  /// Node that the server shall start. On an encrypted connection, a forwarder cannot change this
+  /// number; it could change preamble::to, which is never encrypted.
+  node_id node = no_node;
+  /// True if the server shall start a sampler in place of its program. The kind of the message
+  /// tells this to the server. Nodes do not get this value.
+  bool wants_sampler = false;
 };
 
 inline constexpr std::size_t request_body_bytes =
@@ -33,80 +37,89 @@ inline constexpr std::size_t request_body_bytes =
 inline constexpr std::size_t request_frame_bytes = sizeof(frame_header) + request_body_bytes;
 
 [[nodiscard]] std::vector<std::byte> encode_request(const target_request& request);
-/// Reads the message, header included. Throws malformed_message.
+/// Reads the message, which begins with its header. Throws malformed_message.
 [[nodiscard]] target_request decode_request(std::span<const std::byte> frame);
 
-/// What all nodes of the job are told, and the end of the request's body.
+/// Encodes the credentials and the heartbeat timeout in the form in which they are sent to all
+/// nodes of the job. The body of a request ends with the same bytes.
 [[nodiscard]] std::vector<std::byte> encode_credentials(const target_request& request);
 [[nodiscard]] target_request decode_credentials(std::span<const std::byte> body);
 
-/// In the environment of a server's targets: "host:port" of the server in numbers, with commas
-/// between them.
+/// Environment variable for the targets of a server. It holds the server's numeric addresses
+/// "host:port", separated by commas.
 inline constexpr const char* server_addresses_variable = "FARCALL_SERVER_ADDRESSES";
 
-/// What a node's transport must know: the credentials, and where the node can be dialled.
+/// Setup data for a node's transport: the job's credentials, and the addresses at which the node
+/// can be dialled.
 struct tcp_setup {
   target_request job;
-  std::string server; ///< "host:port" as the host names it; empty: it has none
-  std::vector<tcp::node_address> addresses; ///< the server's, as the host sees them
-  bool listens = false;                     ///< it takes connections in itself
+  std::string server; ///< server's "host:port", as the host names it; empty if the node has no
+                      ///< server
+  std::vector<tcp::node_address> addresses; ///< addresses at which the host reaches the server
+  bool listens = false;                     ///< true if the node accepts connections itself
 };
 [[nodiscard]] std::vector<std::byte> encode(const tcp_setup& setup);
 /// Throws malformed_message.
 [[nodiscard]] tcp_setup decode_setup(std::span<const std::byte> bytes);
 
-/// Has servers start targets: one connection each, which the control socket goes over. Throws
-/// setting_error for servers that are not to be trusted without a key. Also takes in processes that
-/// come by themselves; then connections between nodes are encrypted where that is built in.
+/// Asks servers to start targets. One connection for each target carries the target's control
+/// socket. Throws setting_error if a server may not be used without a key. The launcher also
+/// accepts processes that something other than the host has started; connections between nodes are
+/// then encrypted if TLS is built in.
 class server_launcher final : public launcher {
  public:
   explicit server_launcher(const launch_site& site);
 
-  /// Blocks until the server has let us in.
+  /// Asks the server to start a target. Blocks until the server has admitted the connection.
   [[nodiscard]] std::unique_ptr<target_process> start(node_id node, const target_url& url,
                                                       time_point deadline) override;
-  /// The same of all: the number of ways to a server and back does not grow with their number, up
-  /// to 64 on each server.
+  /// Starts several targets at once. Starting up to 64 targets on each server takes no more round
+  /// trips than starting one.
   [[nodiscard]] std::vector<std::unique_ptr<target_process>>
   start_all(std::span<const wanted_target> all, time_point deadline) override;
   [[nodiscard]] std::vector<std::byte> setup(node_id node) const override;
   [[nodiscard]] std::unique_ptr<port> open_port() override;
 
-  /// What takes in connections to the host; null: nothing does.
+  /// Returns the listener for connections to the host, or null if there is none.
   [[nodiscard]] const std::shared_ptr<tcp::own_listener>& listener() const noexcept {
     return listener_;
   }
 
-  /// The host's transport uses it too.
-  [[nodiscard]] const std::shared_ptr<tcp::reactor>& loop() const noexcept { return loop_; }
+  /// Returns the event loop, which the host's transport uses, too.
+  [[nodiscard]] const std::shared_ptr<event_loop>& loop() const noexcept { return loop_; }
 
  private:
-  /// A server that targets were asked of.
+  /// A server that this host has asked for targets.
   struct known_server {
-    std::vector<tcp::socket_address> found;   ///< by its name
-    std::vector<tcp::node_address> addresses; ///< that it is reached at, the one in use first
+    std::vector<tcp::socket_address> found;   ///< addresses of its name
+    std::vector<tcp::node_address> addresses; ///< addresses at which the server is reached; the
+                                              ///< first is in use
   };
 
-  /// What its name leads to, looked up once: it may lead elsewhere later. Throws error, and
-  /// setting_error for a server that is not to be trusted without a key.
+  /// Returns the server that the URL names. The addresses of its name are looked up once and kept,
+  /// because the name may have other addresses later. They are looked up again after a start on the
+  /// server has failed. Throws error, and setting_error if the server may not be used without a
+  /// key.
   known_server& look_up(const target_url& url);
 
   struct start_under_way;
   class starts;
 
   [[nodiscard]] tcp::admission_request ask(known_server& server, const wanted_target& wanted);
-  /// The connection has been let in: the server hears what is wanted, and takes its time.
+  /// Sends the request over a connection that the server has admitted. Does not wait until the
+  /// target has started.
   [[nodiscard]] std::unique_ptr<target_process> have_started(known_server& by, unique_fd socket,
                                                              const wanted_target& wanted);
 
   std::shared_ptr<const tcp::tls_identity> identity_;
   target_request request_;
-  output_sink* output_; ///< of what targets print; null: nobody's
-  std::shared_ptr<tcp::reactor> loop_;
-  std::map<std::string, known_server> servers_;    ///< by the addresses in URLs
-  std::map<node_id, std::string> server_of_;       ///< the node's
-  const std::string network_ = network_identity(); ///< ours
-  std::uint32_t arrivals_;                         ///< the nodes from 1 on that come by themselves
+  output_sink* output_; ///< sink of the targets' output, or null if there is none
+  std::shared_ptr<event_loop> loop_;
+  std::map<std::string, known_server> servers_;    ///< servers by the addresses that URLs give
+  std::map<node_id, std::string> server_of_;       ///< server of each node
+  const std::string network_ = network_identity(); ///< this machine's network
+  std::uint32_t arrivals_;                         ///< nodes 1 to arrivals_ were started by
+                                                   ///< something other than the host
   std::shared_ptr<tcp::own_listener> listener_;
 };
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t hex_digits = 2 * key_bytes;
 
-/// As one word of a shell command.
+/// Quotes the path, so that a shell command has it as one word.
 std::string quoted(const std::string& path) {
   std::string text = "'";
   for (const char c : path) {
@@ -43,13 +43,13 @@ std::string folder_of(const std::string& path) {
 
 void note_unlocked(int reason) noexcept {
   static std::atomic_flag is_said = ATOMIC_FLAG_INIT;
-  // Relaxed: nothing else goes with it.
+  // Relaxed: publishes nothing else.
   if (!log::enabled(log::level::debug) || is_said.test_and_set(std::memory_order_relaxed)) return;
   try {
     log::debug("keys may come to be swapped, as memory cannot be locked (" + reason_text(reason) +
                "); 'ulimit -l' says how much may be");
   } catch (const std::exception&) {
-    // Without memory for words it is not said.
+    // Logging fails if memory is exhausted; continue without it.
   }
 }
 
@@ -57,7 +57,7 @@ bool is_letter_or_digit(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/// 0 to 15, or -1 for what is no hexadecimal digit.
+/// Returns the value of a hexadecimal digit, 0 to 15; -1 if the character is no such digit.
 int digit_value(std::byte digit) noexcept {
   const int c = std::to_integer<int>(digit);
   if (c >= '0' && c <= '9') return c - '0';
@@ -66,7 +66,8 @@ int digit_value(std::byte digit) noexcept {
   return -1;
 }
 
-/// `file` is what it is and its path.
+/// Throws setting_error unless the file is private. `file` names the kind of file and its path in
+/// messages.
 void check_private(const struct stat& status, const std::string& path, const std::string& file) {
   if (!S_ISREG(status.st_mode)) {
     throw setting_error(file + " is not a regular file; name a file");
@@ -98,12 +99,12 @@ void fill_with_random(std::span<std::byte> bytes) {
   }
 }
 
-// Whole pages, because the advice to the kernel goes by page.
+// Maps whole pages for the secret, because madvise() works on pages.
 secret::secret(std::size_t size) : size_(size) {
   if (size == 0) return;
   void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) throw_system_error("getting memory for a key", errno);
-  // Each may be refused, and the key still works.
+  // Ignore failures of these calls, because the key can be used without them.
   (void)::madvise(data, size, MADV_DONTDUMP);
   (void)::madvise(data, size, MADV_WIPEONFORK);
   if (::mlock(data, size) != 0) note_unlocked(errno);
@@ -146,16 +147,17 @@ bool secret::is_wiped() const noexcept {
 
 bool same_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
   if (a.size() != b.size()) return false;
-  // Volatile, or the compiler might stop at the first difference.
+  // Use a volatile variable, because the compiler might otherwise end the loop at the first
+  // difference.
   volatile unsigned char difference = 0;
   for (std::size_t at = 0; at < a.size(); ++at)
     difference = static_cast<unsigned char>(difference | std::to_integer<unsigned>(a[at] ^ b[at]));
   return difference == 0;
 }
 
-secret read_private_file(const std::string& path, std::size_t most_bytes, const char* what) {
+secret read_private_file(const std::string& path, std::size_t max_bytes, const char* what) {
   const std::string name = std::string(what) + " " + path;
-  // Nonblocking: opening a pipe would wait for its writer.
+  // Open without blocking, because opening a FIFO would wait for its writer.
   const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) {
     const int reason = errno;
@@ -168,11 +170,11 @@ secret read_private_file(const std::string& path, std::size_t most_bytes, const 
   if (::fstat(file.get(), &status) != 0) throw_system_error("looking at " + name, errno);
   check_private(status, path, name);
 
-  // One more than is allowed, to tell whether there is more.
-  secret content(most_bytes + 1);
+  // Read one byte more than allowed, in order to notice a longer file.
+  secret content(max_bytes + 1);
   std::size_t size = 0;
-  while (size <= most_bytes) {
-    const ssize_t got = ::read(file.get(), content.data_ + size, most_bytes + 1 - size);
+  while (size <= max_bytes) {
+    const ssize_t got = ::read(file.get(), content.data_ + size, max_bytes + 1 - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       throw setting_error(name + " cannot be read: " + reason_text(errno));
@@ -180,8 +182,8 @@ secret read_private_file(const std::string& path, std::size_t most_bytes, const 
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
-  if (size > most_bytes) {
-    throw setting_error(name + " has more than " + std::to_string(most_bytes) +
+  if (size > max_bytes) {
+    throw setting_error(name + " has more than " + std::to_string(max_bytes) +
                         " bytes; name another file");
   }
   return secret::copy_of(content.bytes().first(size));
@@ -199,7 +201,7 @@ bool is_client_name(std::string_view name) noexcept {
 named_key read_key_file(const std::string& path) {
   const secret content = read_private_file(path, 4096);
   std::span<const std::byte> text = content.bytes();
-  // Editors of other systems end lines with both.
+  // Remove both CR and LF, because editors of some systems end lines with CR LF.
   for (const char end : {'\n', '\r'}) {
     if (!text.empty() && text.back() == static_cast<std::byte>(end))
       text = text.first(text.size() - 1);
@@ -269,12 +271,12 @@ void write_key_file(const std::string& path, std::string_view client) {
     throw setting_error("key file " + path + " cannot be made: " + reason_text(reason) + advice);
   }
   try {
-    // The umask may have taken bits away from the owner.
+    // Set the mode again, because the umask may have removed the owner's rights.
     if (::fchmod(file.get(), S_IRUSR | S_IWUSR) != 0) throw_system_error("setting its mode", errno);
     write_key(file.get(), client);
     if (::fsync(file.get()) != 0 && errno != EINVAL) throw_system_error("keeping a key", errno);
   } catch (const std::exception& e) {
-    // Half a key is of no use to anybody.
+    // Remove the incomplete key file.
     ::unlink(path.c_str());
     throw setting_error("key file " + path + " cannot be made: " + e.what());
   }

@@ -8,17 +8,17 @@
 
 namespace farcall::tcp {
 
-/// Takes the same time wherever two of one size differ.
+/// Compares the bytes in a time that depends only on the sizes, not on the values.
 [[nodiscard]] bool same_in_constant_time(std::span<const std::byte> a,
                                          std::span<const std::byte> b) noexcept;
 
-/// Fresh bytes from the kernel's generator; blocks only early in the boot. Throws error. For what
-/// others may see: secret::random() makes what they may not.
+/// Fills `bytes` from the kernel's random generator. Blocks only early in the boot. Throws error.
+/// Use it for public bytes, such as nonces; use secret::random() for secret bytes.
 void fill_with_random(std::span<std::byte> bytes);
 
-/// Bytes that nobody else may see. They lie on pages of their own, which core dumps leave out,
-/// which are not swapped where the limit of locked memory allows, and which forks have empty; they
-/// are wiped at the end of their life. Never print them, nor pass them on by argv or environment.
+/// Secret bytes on pages of their own. These pages are left out of core dumps, are locked in memory
+/// if the limit allows it, and are zero in forked processes. The destructor overwrites the bytes.
+/// Never print such bytes, or pass them on in arguments or the environment.
 class secret {
  public:
   secret() noexcept = default;
@@ -33,18 +33,20 @@ class secret {
   secret& operator=(const secret&) = delete;
   ~secret();
 
-  /// As fill_with_random().
+  /// Makes `size` random bytes, like fill_with_random().
   [[nodiscard]] static secret random(std::size_t size);
 
-  /// A copy; wiping the original is up to the caller. Throws error.
+  /// Makes a copy of the bytes; the caller overwrites the original. Throws error.
   [[nodiscard]] static secret copy_of(std::span<const std::byte> bytes);
 
-  /// What `digits` say in hexadecimal; empty where they are something else. Throws error.
+  /// Converts hexadecimal digits to bytes. Returns an empty secret if `digits` contains any other
+  /// character, or an odd number of digits. Throws error.
   [[nodiscard]] static secret of_digits(std::span<const std::byte> digits);
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
 
-  /// Nothing but zeros: as forks have it. Everybody knows that key, so it must not be used.
+  /// True if all bytes are zero, as in a forked process. Such a key must not be used, because
+  /// anybody can guess it.
   [[nodiscard]] bool is_wiped() const noexcept;
 
   [[nodiscard]] friend bool operator==(const secret& a, const secret& b) noexcept {
@@ -53,8 +55,7 @@ class secret {
 
  private:
   explicit secret(std::size_t size);
-  friend secret read_private_file(const std::string& path, std::size_t most_bytes,
-                                  const char* what);
+  friend secret read_private_file(const std::string& path, std::size_t max_bytes, const char* what);
 
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
@@ -62,33 +63,34 @@ class secret {
 
 inline constexpr std::size_t key_bytes = 32;
 
-/// A key, and the client whose it is; without a name it is that of a group.
+/// A key and the name of the client that it belongs to. A key without a name belongs to a group.
 struct named_key {
   std::string name;
   secret key;
 };
 
-/// 1 to 63 letters, digits and "._@-", a letter or digit first: too short for a key to be one.
+/// True if `name` has 1 to 63 letters, digits and characters of "._@-", and begins with a letter or
+/// digit. The limit excludes keys, which are longer.
 [[nodiscard]] bool is_client_name(std::string_view name) noexcept;
 
-/// The key in a file made by write_key_file: one line of 64 hexadecimal digits, behind the name of
-/// a client and a space if it is one's. Throws setting_error under the conditions of
-/// read_private_file, and when the file holds anything else.
+/// Reads a file that write_key_file() has made: one line with 64 hexadecimal digits. If the key has
+/// a name, the client's name and a space precede the digits. Throws setting_error like
+/// read_private_file(), and if the file contains anything else.
 [[nodiscard]] named_key read_key_file(const std::string& path);
 
-/// Makes a file with a new random key that only its owner may read (mode 0600, whatever the
-/// umask); `client` is a client's name or empty. Throws setting_error when that is no name,
-/// something is there already, or the folder is missing.
+/// Makes a file with a new random key. Only the file's owner may read it (mode 0600, whatever the
+/// umask). `client` is the name of a client, or empty. Throws setting_error if the name is invalid,
+/// the file exists or its folder is missing.
 void write_key_file(const std::string& path, std::string_view client = {});
 
-/// Writes a new random key, as read_key_file() wants it, to an open file. Throws error.
+/// Writes a new random key to an open file, in the format that read_key_file() reads. Throws error.
 void write_key(int file, std::string_view client = {});
 
-/// What a file holds that only its owner can read. Throws setting_error when it is missing, no
-/// regular file, larger than `most_bytes`, open to the group or to others, or owned by another user
-/// than the one this process runs as. That goes for root too: the owner of a key file knows the
-/// key, and would get root's rights by it. Errors call it `what`.
-[[nodiscard]] secret read_private_file(const std::string& path, std::size_t most_bytes,
+/// Reads a file that only its owner can read. Throws setting_error if the file is missing, is not
+/// regular, is larger than `max_bytes`, can be accessed by group or others, or is owned by another
+/// user than this process runs as. This also holds if root runs the process, because the owner of a
+/// key file knows the key, and would get root's rights by it. Errors call the file `what`.
+[[nodiscard]] secret read_private_file(const std::string& path, std::size_t max_bytes,
                                        const char* what = "key file");
 
 } // namespace farcall::tcp

@@ -39,7 +39,7 @@ std::vector<std::byte> copy(const secret& s) { return {s.bytes().begin(), s.byte
 /// 64 digits whose value is 0x00, 0x11, ... 0xff, twice.
 const std::string good_key = "00112233445566778899aAbBcCdDeEfF00112233445566778899aabbccddeeff";
 
-/// A folder of the test's own.
+/// Files in the test's own folder.
 class key_file : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -78,13 +78,13 @@ TEST(secret, random_bytes_differ_from_one_to_the_next) {
     const secret b = secret::random(size);
     EXPECT_EQ(a.bytes().size(), size);
     EXPECT_FALSE(a == b);
-    // The last ones were filled in as well.
+    // The last bytes are filled as well.
     EXPECT_TRUE(std::any_of(a.bytes().end() - 16, a.bytes().end(),
                             [](std::byte byte) { return byte != std::byte{0}; }));
   }
 }
 
-TEST(secret, is_equal_where_every_byte_is) {
+TEST(secret, is_equal_if_every_byte_is) {
   std::vector<std::byte> bytes(32, std::byte{7});
   const secret a = secret::copy_of(bytes);
   EXPECT_TRUE(a == secret::copy_of(bytes));
@@ -163,7 +163,7 @@ TEST_F(key_file, is_never_overwritten) {
   EXPECT_THAT([&] { write_key_file(there); },
               ThrowsMessage<setting_error>(AllOf(HasSubstr(there), HasSubstr("overwritten"))));
   EXPECT_EQ(content(there), "precious");
-  // Nor through a link that leads nowhere.
+  // A link to a missing file is not followed.
   ASSERT_EQ(::symlink(path("nowhere").c_str(), path("link").c_str()), 0);
   EXPECT_THROW(write_key_file(path("link")), setting_error);
   EXPECT_FALSE(std::filesystem::exists(path("nowhere")));
@@ -182,7 +182,7 @@ TEST_F(key_file, holds_64_digits_with_or_without_a_newline) {
   EXPECT_EQ(copy(read_key_file(file(good_key + "\n")).key), value);
 }
 
-TEST_F(key_file, of_a_client_has_its_name_in_front) {
+TEST_F(key_file, begins_with_a_clients_name) {
   write_key_file(path(), "alice@lab.example");
   EXPECT_EQ(mode(path()), 0600U);
   EXPECT_THAT(content(path()), MatchesRegex("alice@lab.example [0-9a-f]+\n"));
@@ -199,7 +199,7 @@ TEST_F(key_file, of_a_client_has_its_name_in_front) {
   EXPECT_FALSE(std::filesystem::exists(path("another")));
 }
 
-TEST_F(key_file, anything_else_is_refused_without_being_shown) {
+TEST_F(key_file, invalid_content_is_refused_and_not_shown) {
   for (const std::string& content :
        {std::string(), std::string("\n"), good_key.substr(1), good_key + "0", good_key + "\n\n",
         good_key + "\r\r\n", good_key + "\n" + good_key + "\n", " " + good_key.substr(1),
@@ -214,7 +214,7 @@ TEST_F(key_file, anything_else_is_refused_without_being_shown) {
               ThrowsMessage<setting_error>(AllOf(HasSubstr("too short"), HasSubstr("64"))));
 }
 
-TEST_F(key_file, must_be_closed_to_group_and_others) {
+TEST_F(key_file, must_be_inaccessible_for_group_and_others) {
   for (const mode_t mode : {0640U, 0604U, 0620U, 0601U, 0666U, 0777U}) {
     const std::string at = file(good_key, mode);
     EXPECT_THAT(
@@ -225,7 +225,7 @@ TEST_F(key_file, must_be_closed_to_group_and_others) {
   EXPECT_NO_THROW((void)read_key_file(file(good_key, 0400)));
 }
 
-TEST_F(key_file, must_be_ours) {
+TEST_F(key_file, must_belong_to_this_user) {
   const std::string at = file(good_key);
   if (::chown(at.c_str(), 12345, static_cast<gid_t>(-1)) != 0) {
     GTEST_SKIP() << "only root can give a file away";

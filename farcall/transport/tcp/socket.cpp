@@ -50,7 +50,7 @@ std::string listen_hint(int reason) {
   }
 }
 
-/// A listener, or nothing and the reason.
+/// Returns a listener, or an empty descriptor and the errno value in `reason`.
 unique_fd try_listen(const socket_address& where, int& reason) {
   unique_fd made = make_socket(where.family());
   const bool is_ipv6 = where.family() == AF_INET6;
@@ -99,11 +99,11 @@ std::string connect_hint(const socket_address& to, int reason) {
   }
 }
 
-/// A socket that is connecting, or nothing and the reason.
+/// Returns a socket that is connecting, or an empty descriptor and the errno value in `reason`.
 unique_fd try_start(const socket_address& where, int& reason) noexcept {
   unique_fd made = make_socket(where.family());
   if (made) (void)set_number(made.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-  // An interrupted connect goes on by itself.
+  // EINTR is no failure, because an interrupted connect() continues asynchronously.
   if (!made || (::connect(made.get(), where.data(), where.size()) != 0 && errno != EINPROGRESS &&
                 errno != EINTR)) {
     reason = errno;
@@ -129,7 +129,8 @@ socket_address end_of(int fd, int (*ask)(int, sockaddr*, socklen_t*)) noexcept {
 
 namespace {
 
-/// Returns an address for each family, so that peers by IPv4 keep their addresses.
+/// Returns the addresses to listen on. For "::" these are addresses of both families, rather than
+/// one for both, so that the addresses of IPv4 peers are shown as IPv4 addresses.
 std::vector<socket_address> addresses_of(const address& where) {
   std::vector<socket_address> found = resolve(where);
   if (where.host == "::") {
@@ -139,7 +140,7 @@ std::vector<socket_address> addresses_of(const address& where) {
   return found;
 }
 
-/// True if one of the listeners takes what comes to that address.
+/// True if one of the listeners `by` already accepts connections to the address `at`.
 bool is_covered(const socket_address& at, const std::vector<unique_fd>& by) {
   const std::string everywhere = at.family() == AF_INET6 ? "::" : "0.0.0.0";
   return at.port() != 0 && std::ranges::any_of(by, [&](const unique_fd& listener) {
@@ -158,8 +159,9 @@ std::vector<unique_fd> listen_beside(const std::vector<unique_fd>& others, const
   std::vector<socket_address> found = addresses_of(where);
   std::erase_if(found, [&](const socket_address& at) { return is_covered(at, others); });
   if (found.empty()) return {};
-  // A port that is free on one address may be taken on the next; then the system chooses again.
-  constexpr int most_attempts = 16;
+  // The system may choose a port that is free on the first address, but in use on the next one. In
+  // this case the system chooses another port.
+  constexpr int max_attempts = 16;
   for (int attempt = 1;; ++attempt) {
     std::vector<unique_fd> listeners;
     std::uint16_t port = where.port;
@@ -174,7 +176,7 @@ std::vector<unique_fd> listen_beside(const std::vector<unique_fd>& others, const
         listeners.push_back(std::move(made));
       } else if (is_not_of_this_machine(reason)) {
         absent = reason;
-      } else if (reason == EADDRINUSE && where.port == 0 && attempt < most_attempts) {
+      } else if (reason == EADDRINUSE && where.port == 0 && attempt < max_attempts) {
         again = true;
         break;
       } else {
@@ -247,7 +249,8 @@ std::optional<unique_fd> accept_from(int listener) {
     case ENOTSOCK:
       throw_system_error("accepting a connection" + descriptor_hint(reason), reason);
     default:
-      // The connection broke while it waited, or a signal came: there may be more.
+      // Try again: the connection broke while it waited to be accepted, or a signal interrupted the
+      // call.
       break;
     }
   }
@@ -298,12 +301,13 @@ unique_fd connect_to(const address& where, time_point deadline) {
 }
 
 void set_options(int fd, std::chrono::milliseconds heartbeat_timeout) {
-  // The end of a process of this machine is seen at once.
+  // Unix sockets need no options, because they report the end of the peer's process at once.
   if (is_unix(fd)) return;
   bool good = set_number(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0;
   if (good && heartbeat_timeout.count() > 0) {
-    // The kernel counts from the last byte that has come, not from the first probe without a
-    // reply: its own limit is so high that the path monitor decides before.
+    // Let the kernel send so many probes that the path monitor decides before the kernel gives up.
+    // The kernel measures the silence from the last byte that it received. The path monitor
+    // measures it from the first probe that got no reply.
     constexpr std::int64_t longest = 32'767;
     const auto whole = std::chrono::floor<std::chrono::seconds>(heartbeat_timeout).count();
     const int seconds = static_cast<int>(std::clamp<std::int64_t>(whole, 2, longest));
@@ -319,21 +323,21 @@ void set_options(int fd, std::chrono::milliseconds heartbeat_timeout) {
 }
 
 std::chrono::milliseconds repetition_gap(std::chrono::milliseconds timeout) noexcept {
-  // What the system takes.
+  // Range of values that the system accepts for this option.
   constexpr std::chrono::milliseconds least{1'000};
   constexpr std::chrono::milliseconds most{120'000};
   return std::clamp(timeout / 4, least, most);
 }
 
 void limit_repetition_gap(int fd, std::chrono::milliseconds timeout) noexcept {
-  constexpr int tcp_rto_max_ms = 44; // headers from before Linux 6.15 have no name for it
+  constexpr int tcp_rto_max_ms = 44; // option number; headers before Linux 6.15 do not name it
   (void)set_number(fd, IPPROTO_TCP, tcp_rto_max_ms,
                    static_cast<int>(repetition_gap(timeout).count()));
 }
 
 void abort_connection(int fd) noexcept {
-  // To connect to nowhere resets a TCP connection at once, also if a child that is about to execute
-  // another program has the descriptor, too.
+  // Connect to AF_UNSPEC, which resets a TCP connection at once, even if a forked child that has
+  // not yet called exec also has the descriptor.
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
   if (!is_unix(fd) && ::connect(fd, &nowhere, sizeof nowhere) == 0) return;
@@ -341,7 +345,7 @@ void abort_connection(int fd) noexcept {
 }
 
 void delay_acknowledgements(int fd) noexcept {
-  // Without it nothing is wrong, only slower.
+  // Ignore a failure, after which acknowledgements only cost more.
   (void)set_number(fd, IPPROTO_TCP, TCP_QUICKACK, 0);
 }
 

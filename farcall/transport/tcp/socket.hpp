@@ -13,80 +13,86 @@
 
 namespace farcall::tcp {
 
-/// Listens on all addresses of the host that this machine has; with port 0, on one free port for
-/// all of them; at a path, see listen_at(). "::" stands for all addresses of both families. The
-/// sockets do not block and close on exec. Blocks while the name is looked up. Throws error that
-/// names the address, the reason and the remedy.
+/// Listens on all addresses of the host name that belong to this machine. Port 0 chooses one free
+/// port for all of them. The name "::" means all addresses of both families. A path is handled by
+/// listen_at(). The sockets are non-blocking and close-on-exec. Blocks while the name is looked up.
+/// Throws error with the address, the reason and the remedy.
 [[nodiscard]] std::vector<unique_fd> listen_on(const address& where);
-/// Listens at several places; an address that two of them have counts once.
+/// Listens at several places. An address is skipped if an earlier place listens on the same address
+/// and port, or on all addresses of its family with this port.
 [[nodiscard]] std::vector<unique_fd> listen_on_all(const std::vector<address>& places);
 
-/// Address of our end, in numbers: where a listener listens. Throws error.
+/// Returns the numeric address of the socket's own end, or of a listener. Throws error.
 [[nodiscard]] address local_address(int fd);
 
-/// Address of the other end; of no family once it is gone.
+/// Returns the address of the other end. The family of the address is AF_UNSPEC if the peer is
+/// gone.
 [[nodiscard]] socket_address peer_address(int fd) noexcept;
-/// The same for messages, and "a process of user 1000" for one of Unix sockets; "an unknown
-/// address" once it is gone.
+/// Returns a text for the peer's address in messages. The text is "a process of user 1000" for a
+/// Unix socket, and "an unknown address" if the peer is gone.
 [[nodiscard]] std::string peer_text(int fd);
 
-/// What the system calls a socket, in all processes of this machine that have it. Throws error.
+/// Inode number of a socket, which is the same in all processes of this machine that have the
+/// socket. Throws error.
 using socket_number = std::uint64_t;
 [[nodiscard]] socket_number number_of(int socket);
 
-/// A listener at all addresses of IPv6 serves IPv4, too.
+/// True if a listener at all IPv6 addresses ("::") also accepts IPv4 connections.
 [[nodiscard]] bool takes_ipv4_too(int listener) noexcept;
 
-/// One connection that waits at the listener; nothing when none does. It does not block, closes on
-/// exec and sends at once (TCP_NODELAY). Throws error when descriptors or memory have run out.
+/// Accepts one connection that waits at the listener; nullopt if none waits. The new socket is
+/// non-blocking and close-on-exec, and has TCP_NODELAY. Throws error if descriptors or memory are
+/// exhausted.
 [[nodiscard]] std::optional<unique_fd> accept_from(int listener);
 
-/// As many connections wait at a Unix socket as may; another attempt may have more luck.
+/// Thrown if the backlog of a Unix socket's listener is full, so that a later attempt may succeed.
 class listener_busy : public error {
  public:
   using error::error;
 };
 
-/// Begins to connect and returns meanwhile; the socket becomes writable when it is decided. It does
-/// not block, closes on exec and sends at once. Throws error when the attempt fails already, and
-/// listener_busy.
+/// Begins to connect, and returns a socket that becomes writable when the outcome is known. The
+/// socket is non-blocking and close-on-exec, and has TCP_NODELAY. Throws error if the attempt fails
+/// at once, and listener_busy if the backlog of a Unix socket's listener is full.
 [[nodiscard]] unique_fd start_connect(const socket_address& where);
 
-/// Why an attempt failed, in words.
+/// Returns the reason why an attempt to connect has failed, in words.
 [[nodiscard]] std::string connect_failure_text(const socket_address& at, int reason);
 
-/// Both ends have one address.
+/// True if the socket is connected to itself, that is, if both ends have the same address.
 [[nodiscard]] bool is_connected_to_itself(int fd) noexcept;
 
-/// Connects to whichever address replies first; see connect_attempts. `name` stands for all in
-/// messages. Blocks until then. Throws error that names the addresses and the reasons, and timeout
-/// when the deadline passes.
+/// Connects to the address that replies first; see connect_attempts. Errors call the goal of all
+/// attempts `name`. Blocks until the connection is made. Throws error with the addresses and the
+/// reasons, and timeout at the deadline.
 [[nodiscard]] unique_fd connect_to_first(std::vector<socket_address> where, const std::string& name,
                                          time_point deadline);
-/// The same with all addresses of the host.
+/// Connects to the first address of the host name that replies.
 [[nodiscard]] unique_fd connect_to(const address& where, time_point deadline);
 
-/// Has the kernel probe an idle connection, the first time after half of `heartbeat_timeout`, and
-/// then four times in that time; a time of 0 leaves that off, and times count in seconds, from 2
-/// up. The path monitor ends a connection whose probes get no reply; the kernel does so only after
-/// three and a half of these times. Also turns on TCP_NODELAY. Connections of Unix sockets need
-/// none of it. Throws error for what is neither.
+/// Sets TCP_NODELAY, and makes the kernel probe an idle connection. The first probe is sent after
+/// half of `heartbeat_timeout`, and another one after each further quarter of it. The timeout is
+/// rounded down to seconds, at least 2. A timeout of 0 leaves probes off. The path monitor ends a
+/// connection whose probes get no reply; the kernel does so only after three and a half timeouts.
+/// Does nothing for Unix sockets. Throws error if `fd` is of neither kind.
 void set_options(int fd, std::chrono::milliseconds heartbeat_timeout);
 
-/// The longest time between two repetitions of what is not acknowledged, where the peer may be
-/// silent for `timeout`. What the system waits grows otherwise, and a path that is there again is
-/// found late.
+/// Returns a limit for the time between two retransmissions, for a peer that may be silent for
+/// `timeout`. Without such a limit, the system doubles the time again and again, and notices late
+/// that a path has recovered.
 [[nodiscard]] std::chrono::milliseconds repetition_gap(std::chrono::milliseconds timeout) noexcept;
-/// Has the system keep to it, from Linux 6.15 on.
+/// Limits the time between two retransmissions of a connection to repetition_gap(); effective from
+/// Linux 6.15 on.
 void limit_repetition_gap(int fd, std::chrono::milliseconds timeout) noexcept;
 
-/// Gives a connection up: the system throws away all that it has not delivered, which would arrive
-/// at any later time otherwise. Reads and writes find the connection's end. The descriptor stays
-/// the caller's.
+/// Resets a connection, so that the system discards undelivered bytes, which could otherwise arrive
+/// at any later time. Reads and writes then see that the connection has ended. The caller still
+/// owns the descriptor.
 void abort_connection(int fd) noexcept;
 
-/// What comes is acknowledged with what is sent, or a little later: an acknowledgement by itself
-/// costs the receiver about as much as a message. The kernel forgets this now and then.
+/// Delays acknowledgements, so that they are sent together with data, or a little later, because a
+/// separate acknowledgement costs the receiver about as much as a message. The kernel resets this
+/// mode now and then.
 void delay_acknowledgements(int fd) noexcept;
 
 } // namespace farcall::tcp

@@ -8,11 +8,12 @@
 
 #include <sys/uio.h>
 
-/// System calls that streams are made of. They never block, never raise SIGPIPE, and take any
-/// number of parts.
+/// System calls on which streams are implemented. They never block, never raise SIGPIPE, and take
+/// any number of parts.
 namespace farcall::tcp {
 
-/// Result of one system call; `reason` is an errno value with `failed`, 0 otherwise.
+/// Result of one system call. `reason` is an errno value if the status is `failed`, and 0
+/// otherwise.
 struct socket_result {
   io_status status{};
   std::size_t bytes = 0;
@@ -22,9 +23,9 @@ struct socket_result {
 [[nodiscard]] socket_result receive_some(int fd, std::span<const iovec> parts) noexcept;
 [[nodiscard]] socket_result send_some(int fd, std::span<const iovec> parts) noexcept;
 
-/// Words for the end of a connection, with what to do about it where that is known.
+/// Returns in words why a connection has ended, with a remedy if one is known.
 [[nodiscard]] std::string socket_failure_text(int reason);
-/// Whether that value says that the other side has ended the connection.
+/// True if this errno value means that the peer has ended the connection.
 [[nodiscard]] bool is_break(int reason) noexcept;
 
 } // namespace farcall::tcp

@@ -71,7 +71,7 @@ TEST(listen_on, gives_a_port_to_connect_to) {
   EXPECT_EQ(option(server.get(), IPPROTO_TCP, TCP_QUICKACK), 0);
 }
 
-/// How many bytes come before the connection's end.
+/// Returns the number of bytes before the connection's end.
 std::size_t count_until_end(int fd) {
   std::vector<char> piece(65536);
   std::size_t all = 0;
@@ -83,7 +83,7 @@ std::size_t count_until_end(int fd) {
   return all;
 }
 
-TEST(abort_connection, throws_away_what_the_peer_has_not_got) {
+TEST(abort_connection, discards_undelivered_bytes) {
   const auto listeners = listen_on(any_port);
   const unique_fd client = connect_to(local_address(listeners[0].get()), soon());
   const unique_fd server = accepted(listeners[0].get());
@@ -106,7 +106,7 @@ TEST(abort_connection, throws_away_what_the_peer_has_not_got) {
   EXPECT_LE(::recv(client.get(), &got, 1, 0), 0);
 }
 
-TEST(abort_connection, ends_one_of_unix_sockets_too) {
+TEST(abort_connection, also_ends_unix_connections) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const unique_fd one(ends[0]);
@@ -134,7 +134,7 @@ bool has_ipv6() {
   }
 }
 
-TEST(listen_on, one_address_stands_for_all_of_both_families) {
+TEST(listen_on, one_address_means_all_of_both_families) {
   const auto all = listen_on({"::", 0});
   const std::uint16_t port = local_address(all[0].get()).port;
   EXPECT_NO_THROW((void)connect_to({"127.0.0.1", port}, soon()));
@@ -156,7 +156,7 @@ TEST(listen_on, peers_by_ipv4_have_addresses_of_ipv4_there) {
   EXPECT_EQ(peer_text(server->get()), local_address(client.get()).text());
 }
 
-TEST(listen_on_all, an_address_that_two_places_have_counts_once) {
+TEST(listen_on_all, an_address_named_twice_counts_once) {
   const std::uint16_t port = local_address(listen_on({"0.0.0.0", 0})[0].get()).port;
   EXPECT_EQ(listen_on_all({{"0.0.0.0", port}, {"0.0.0.0", port}, {"127.0.0.1", port}}).size(), 1U);
   EXPECT_EQ(listen_on_all({any_port, any_port}).size(), 2U) << "any port is another one each time";
@@ -175,7 +175,7 @@ TEST(listen_on, a_port_is_free_again_at_once) {
   auto listeners = listen_on(any_port);
   const address at = local_address(listeners[0].get());
   unique_fd client = connect_to(at, soon());
-  // The side that ends first keeps the port in use for a minute.
+  // The side that closes first keeps the port in use for a minute.
   accepted(listeners[0].get()).reset();
   client.reset();
   listeners.clear();
@@ -192,14 +192,14 @@ TEST(accept_from, does_not_wait) {
   EXPECT_FALSE(accept_from(listeners[0].get()));
 }
 
-TEST(accept_from, throws_for_what_is_no_listener) {
+TEST(accept_from, throws_for_other_descriptors) {
   EXPECT_THROW((void)accept_from(-1), error);
   const auto listeners = listen_on(any_port);
   const unique_fd client = connect_to(local_address(listeners[0].get()), soon());
   EXPECT_THROW((void)accept_from(client.get()), error);
 }
 
-TEST(connect_to, says_that_nobody_listens) {
+TEST(connect_to, reports_a_missing_listener) {
   auto listeners = listen_on(any_port);
   const address at = local_address(listeners[0].get());
   listeners.clear();
@@ -208,7 +208,7 @@ TEST(connect_to, says_that_nobody_listens) {
 }
 
 TEST(connect_to, ends_at_its_deadline) {
-  // A listener whose queue is full does not reply.
+  // A listener with a full backlog does not reply.
   const unique_fd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in here{};
   here.sin_family = AF_INET;
@@ -225,7 +225,7 @@ TEST(connect_to, ends_at_its_deadline) {
   EXPECT_GE(clock::now(), deadline);
 }
 
-TEST(start_connect, becomes_writable_when_it_is_decided) {
+TEST(start_connect, becomes_writable_when_the_outcome_is_known) {
   const auto listeners = listen_on(any_port);
   const unique_fd client = start_connect(resolve(local_address(listeners[0].get()))[0]);
   EXPECT_TRUE(is_as_we_want_it(client.get()));

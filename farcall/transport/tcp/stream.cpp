@@ -14,7 +14,8 @@
 namespace farcall::tcp {
 namespace {
 
-/// What one system call can take: nothing empty in front, no more parts than the kernel allows.
+/// Returns the parts that one system call can take: removes empty parts in front, and all parts
+/// beyond IOV_MAX.
 std::span<const iovec> trimmed(std::span<const iovec> parts) noexcept {
   while (!parts.empty() && parts.front().iov_len == 0)
     parts = parts.subspan(1);
@@ -26,7 +27,7 @@ socket_result transfer(int fd, std::span<const iovec> parts, Call call) noexcept
   parts = trimmed(parts);
   if (parts.empty()) return {io_status::done, 0, 0};
   msghdr message{};
-  // The kernel does not write to it.
+  // The cast is safe, because the kernel does not write to the array of parts.
   message.msg_iov = const_cast<iovec*>(parts.data());
   message.msg_iovlen = parts.size();
   ssize_t moved = 0;
@@ -47,8 +48,9 @@ class plain final : public stream {
     const socket_result got = receive_some(fd(), parts);
     if (got.status == io_status::failed) remember(got.reason);
     if (got.status != io_status::closed) return {got.status, got.bytes};
-    // The kernel tells of a broken connection once. If the writer was told, possibly just now, then
-    // this is no end in order.
+    // The kernel reports a broken connection only once, to this reader or to a writer. Wait for a
+    // writer that may just be getting the report. If the writer got it, the end that this reader
+    // sees is no orderly close.
     const std::lock_guard hold(writing_);
     const int reason = reason_.load(std::memory_order_relaxed);
     return {reason == 0 || reason == EPIPE ? io_status::closed : io_status::failed, 0};
@@ -75,7 +77,8 @@ class plain final : public stream {
   bool is_established() const noexcept override { return true; }
 
  private:
-  // The first reason is the cause; EPIPE only says that there was one.
+  // Keeps the first reason, which is the cause. EPIPE is replaced, because it only says that the
+  // connection has failed before.
   void remember(int reason) noexcept {
     int known = reason_.load(std::memory_order_relaxed);
     while ((known == 0 || known == EPIPE) &&
@@ -83,8 +86,9 @@ class plain final : public stream {
     }
   }
 
-  std::mutex writing_;         ///< held while the kernel may be telling a writer of a failure
-  std::atomic<int> reason_{0}; ///< relaxed throughout: nothing else goes with it
+  std::mutex writing_;         ///< held while a writer may receive the kernel's report of a failure
+  std::atomic<int> reason_{0}; ///< relaxed accesses are enough, because the value publishes no
+                               ///< other data
 };
 
 } // namespace

@@ -13,89 +13,97 @@
 
 namespace farcall::tcp {
 
-/// What became of a read or a write.
+/// Outcome of a read or a write of a stream.
 enum class io_status {
   done,
   would_block,
-  closed, ///< the other side has ended its sending in order
+  closed, ///< the peer has ended its sending in order
   failed,
 };
 
 struct io_result {
   io_status status{};
-  std::size_t bytes = 0; ///< more than 0 only with done
+  std::size_t bytes = 0; ///< above 0 only if done
 };
 
 /// A connection as a pair of byte streams that never block. One thread may read while another
-/// writes; not two of a kind. Owns its socket and closes it at the end of its life. While it is not
-/// established, let one thread do both: what it awaits, another might take in.
+/// writes, but two threads must not read, or write, at the same time. Until the connection is
+/// established, one thread should do both, because another thread might take the bytes that the
+/// first one waits for. The stream owns its socket.
 class stream {
  public:
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
   virtual ~stream() = default;
 
-  /// Reads into the parts in order; at least one byte when done, unless the parts have none.
+  /// Reads into the parts, in their order. If the outcome is `done`, at least one byte was read,
+  /// unless all parts are empty.
   [[nodiscard]] virtual io_result read(std::span<const iovec> parts) noexcept = 0;
 
-  /// Writes the parts in order, as far as there is space. What was not taken has to follow first in
-  /// the next write, from whatever address: TLS may hold it, encrypted, already.
+  /// Writes the parts in their order, as far as there is space. The next write must begin with the
+  /// bytes that were not taken, because TLS may have encrypted them already. In that write, these
+  /// bytes may be at another address.
   [[nodiscard]] virtual io_result write(std::span<const iovec> parts) noexcept = 0;
 
-  /// Ends our direction in order (TLS: close_notify as well). Never blocks. For the thread that
-  /// writes, as its last call.
+  /// Ends the sending direction in order (TLS: with close_notify). Never blocks. Called by the
+  /// writing thread as its last call.
   virtual void finish() noexcept = 0;
 
-  /// Whether a read that would block waits for the socket to become writable (TLS handshakes).
+  /// True if a read that would block waits until the socket is writable, as a TLS handshake may.
   [[nodiscard]] virtual bool read_wants_write() const noexcept = 0;
-  /// Whether a write that would block waits for the socket to become readable.
+  /// True if a write that would block waits until the socket is readable, as a TLS handshake may.
   [[nodiscard]] virtual bool write_wants_read() const noexcept = 0;
 
-  /// Whether a read should be tried though the socket itself is not readable: TLS has taken bytes
-  /// from it already. Never true after a read that would block.
+  /// True if a read should be tried although the socket is not readable, because TLS has already
+  /// read bytes from the socket. Never true after a read that would block.
   [[nodiscard]] virtual bool has_buffered() const noexcept = 0;
 
-  /// Less than 0: it is closed.
+  /// Negative if closed.
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 
-  /// Gives the descriptor back. No thread reads, writes or finishes it any more.
+  /// Closes the descriptor. The other threads must have stopped using the stream.
   void close() noexcept {
     path_ = {};
     socket_.reset();
   }
 
-  /// Has reads and writes find the connection's end when its path is broken. Throws std::bad_alloc.
+  /// Ends the connection if its path breaks, so that reads and writes see the end. Throws
+  /// std::bad_alloc.
   void watch_path(path_monitor& by) { path_ = by.watch(fd()); }
 
-  /// Why the last read or write failed, in words; never key material.
+  /// Returns in words why a read or a write has failed. The text never contains key material.
   [[nodiscard]] virtual std::string failure() const = 0;
-  /// Whether it failed because the other side has ended the connection, out of order.
+  /// True if a read or a write has failed because the peer has ended the connection without an
+  /// orderly close.
   [[nodiscard]] virtual bool was_broken_off() const noexcept = 0;
 
-  /// TLS: the handshake has ended, so the peer has proved that it holds the key. Plain: true.
+  /// True if the TLS handshake is complete, so that the peer has proved that it has the key. Always
+  /// true for a stream without encryption.
   [[nodiscard]] virtual bool is_established() const noexcept = 0;
 
-  /// Goes on with the handshake, as reads and writes do: done once is_established(). For both
-  /// threads' part.
+  /// Continues the handshake without reading or writing the user's bytes. Returns `done` once
+  /// is_established() is true. The calling thread must be both the reading and the writing thread.
   [[nodiscard]] virtual io_status establish() noexcept { return io_status::done; }
 
-  /// Who has proved itself there, once is_established(): the client whose key it has, or the name
-  /// in its certificate. Empty: a group, the server of a client, or nobody in particular.
+  /// Returns the peer's proved name, once is_established(): the client that the key belongs to, or
+  /// the name in the certificate. Empty for the key of a group, for a server that has proved its
+  /// identity by a key, and without encryption.
   [[nodiscard]] virtual std::string peer_name() const { return {}; }
 
-  /// Each byte costs this thread more than a copy.
+  /// True if it costs the calling thread more to move a byte than to copy it, because the byte is
+  /// encrypted or decrypted.
   [[nodiscard]] virtual bool is_encrypted() const noexcept { return false; }
 
  protected:
-  /// Forks do not have it. Throws std::bad_alloc.
+  /// Makes forked processes close the socket. Throws std::bad_alloc.
   explicit stream(unique_fd socket) : socket_(std::move(socket)) { socket_.close_on_fork(); }
 
  private:
   unique_fd socket_;
-  path_monitor::watched path_; ///< its end comes before that of the socket
+  path_monitor::watched path_; ///< destroyed before the socket
 };
 
-/// A stream whose bytes go over the socket as they are.
+/// Returns a stream without encryption.
 [[nodiscard]] std::unique_ptr<stream> plain_stream(unique_fd fd);
 
 } // namespace farcall::tcp

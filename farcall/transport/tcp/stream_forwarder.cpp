@@ -14,20 +14,21 @@
 namespace farcall::tcp {
 namespace {
 
-/// What waits in one direction: enough for a path of a gigabit and a millisecond.
-constexpr std::size_t most_waiting = std::size_t{128} << 10;
-/// Moved before other connections have their turn.
+/// Size of the buffer of one direction, which is enough for a path of 1 Gbit/s and 1 ms.
+constexpr std::size_t max_waiting = std::size_t{128} << 10;
+/// Limit of the bytes moved before the loop's other events are served.
 constexpr std::size_t slice = std::size_t{1} << 20;
 
-/// What comes from one connection, on its way to the other.
+/// One direction of a forwarded connection, with the buffer of this direction.
 class direction {
  public:
   direction(stream& from, stream& to, std::span<const std::byte> first)
-      : from_(&from), to_(&to), bytes_(most_waiting), end_(first.size()) {
+      : from_(&from), to_(&to), bytes_(max_waiting), end_(first.size()) {
     std::copy(first.begin(), first.end(), bytes_.begin());
   }
 
-  /// Moves what can be moved now, and no more than a slice.
+  /// Moves the bytes that are available, but stops after about `slice` bytes, so that the loop's
+  /// other events are served.
   void move() noexcept {
     for (std::size_t moved = 0; moved < slice;) {
       const std::size_t before = moved;
@@ -39,19 +40,19 @@ class direction {
   }
 
   [[nodiscard]] bool has_ended() const noexcept { return is_finished_; }
-  /// It would move more at once.
+  /// True if a whole slice was moved, so that more bytes can be moved at once.
   [[nodiscard]] bool has_more() noexcept { return std::exchange(has_more_, false); }
   [[nodiscard]] bool waits_to_read() const noexcept { return !is_over_ && end_ < bytes_.size(); }
   [[nodiscard]] bool waits_to_write() const noexcept { return begin_ != end_; }
 
  private:
   void write(std::size_t& moved) noexcept {
-    while (begin_ != end_ && !is_deaf_) {
+    while (begin_ != end_ && !is_closed_) {
       const iovec rest{bytes_.data() + begin_, end_ - begin_};
       const io_result put = to_->write({&rest, 1});
       if (put.status == io_status::would_block) return;
       if (put.status != io_status::done) {
-        is_deaf_ = true;
+        is_closed_ = true;
         break;
       }
       begin_ += put.bytes;
@@ -59,7 +60,8 @@ class direction {
     }
     begin_ = end_ = 0;
     if (!is_over_ || std::exchange(is_finished_, true)) return;
-    // What was cut off stays cut off: an end in order would say that everything has come.
+    // If the source's connection is broken, break the connection to the destination, too. An
+    // orderly close would tell the destination that all bytes have arrived.
     if (is_cut_) {
       (void)::shutdown(to_->fd(), SHUT_WR);
     } else {
@@ -79,17 +81,17 @@ class direction {
     }
     is_over_ = true;
     is_cut_ = got.status != io_status::closed;
-    ++moved; // so that the end is passed on
+    ++moved; // count the end as progress, so that the loop passes it on
   }
 
   stream* from_;
   stream* to_;
   std::vector<std::byte> bytes_;
-  std::size_t begin_ = 0; ///< what waits lies from here
-  std::size_t end_;       ///< to here
-  bool is_over_ = false;  ///< nothing more comes
-  bool is_cut_ = false;   ///< and what came is not all
-  bool is_deaf_ = false;  ///< the other side takes nothing more: what comes is dropped
+  std::size_t begin_ = 0;  ///< first buffered byte
+  std::size_t end_;        ///< position behind the last buffered byte
+  bool is_over_ = false;   ///< no more bytes arrive
+  bool is_cut_ = false;    ///< true if `from_` has ended without an orderly close
+  bool is_closed_ = false; ///< true if `to_` takes no more bytes, so that bytes are dropped
   bool is_finished_ = false;
   bool has_more_ = false;
 };
@@ -97,7 +99,7 @@ class direction {
 class stream_forwarder final : public event_handler,
                                public std::enable_shared_from_this<stream_forwarder> {
  public:
-  stream_forwarder(reactor& loop, forwarded_end a, forwarded_end b)
+  stream_forwarder(event_loop& loop, forwarded_end a, forwarded_end b)
       : loop_(&loop), a_(std::move(a.connection)), b_(std::move(b.connection)),
         to_b_(*a_, *b_, b.first), to_a_(*b_, *a_, a.first) {}
 
@@ -111,7 +113,8 @@ class stream_forwarder final : public event_handler,
     if (is_over_) return;
     to_a_.move();
     to_b_.move();
-    // During a handshake one waits for what the other has taken in.
+    // Move once more in the first direction. During a handshake, this direction may have waited for
+    // bytes of its destination that the other direction has just read.
     to_a_.move();
     if (to_a_.has_ended() && to_b_.has_ended()) {
       is_over_ = true;
@@ -134,8 +137,9 @@ class stream_forwarder final : public event_handler,
   }
 
  private:
-  /// Anew after each event: a connection that has ended would be reported for ever, also where
-  /// nothing is awaited of it.
+  /// Requests one event for each socket that the directions wait for. EPOLLONESHOT makes epoll
+  /// report each requested event only once. Without it, epoll would report the end of a connection
+  /// again and again.
   void watch(const stream& s, const direction& reads, const direction& writes) noexcept {
     std::uint32_t events = 0;
     if (reads.waits_to_read()) events |= s.read_wants_write() ? EPOLLIN | EPOLLOUT : EPOLLIN;
@@ -143,7 +147,7 @@ class stream_forwarder final : public event_handler,
     if (events != 0) loop_->modify(s.fd(), events | EPOLLONESHOT);
   }
 
-  reactor* loop_;
+  event_loop* loop_;
   std::unique_ptr<stream> a_;
   std::unique_ptr<stream> b_;
   direction to_b_;
@@ -153,7 +157,7 @@ class stream_forwarder final : public event_handler,
 
 } // namespace
 
-void forward_streams(reactor& loop, forwarded_end a, forwarded_end b) {
+void forward_streams(event_loop& loop, forwarded_end a, forwarded_end b) {
   const auto made = std::make_shared<stream_forwarder>(loop, std::move(a), std::move(b));
   loop.post([made] { made->start(); });
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <farcall/transport/tcp/reactor.hpp>
+#include <farcall/base/event_loop.hpp>
 #include <farcall/transport/tcp/stream.hpp>
 
 #include <cstddef>
@@ -9,15 +9,16 @@
 
 namespace farcall::tcp {
 
-/// One end of what is passed on.
+/// One of the two connections that a forwarder joins.
 struct forwarded_end {
   std::unique_ptr<stream> connection;
-  std::span<const std::byte> first; ///< it is sent this before anything else
+  std::span<const std::byte> first; ///< bytes that are sent to this end before all others
 };
 
-/// Passes on what comes from either connection to the other, until both have ended: for two nodes
-/// that cannot reach each other. Takes in no more than the other side takes. Lives on the reactor
-/// until then, and looks at what passes nowhere. Any thread. Throws error.
-void forward_streams(reactor& loop, forwarded_end a, forwarded_end b);
+/// Forwards the bytes of each connection to the other, until both have ended, for two nodes that
+/// cannot reach each other. Reads only as many bytes as the other side takes, and does not inspect
+/// them. The loop owns both connections until they have ended. Any thread may call this. Throws
+/// error.
+void forward_streams(event_loop& loop, forwarded_end a, forwarded_end b);
 
 } // namespace farcall::tcp

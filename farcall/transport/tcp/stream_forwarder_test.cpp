@@ -19,7 +19,7 @@ namespace {
 
 using namespace test_support;
 
-/// Two connections that are passed on to each other; what is left are their other ends.
+/// Two connections that are forwarded to each other; the test has their other ends.
 class stream_forwarder_test : public testing::Test {
  protected:
   stream_forwarder_test() {
@@ -49,46 +49,46 @@ class stream_forwarder_test : public testing::Test {
       at += static_cast<std::size_t>(put);
     }
   }
-  /// So many bytes, or what came before the end.
-  static std::string hear(const unique_fd& from, std::size_t size) {
+  /// Returns `size` bytes, or fewer if the connection ends.
+  static std::string receive(const unique_fd& from, std::size_t size) {
     std::string all(size, '\0');
     const ssize_t got = ::recv(from.get(), all.data(), size, MSG_WAITALL);
     all.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
     return all;
   }
 
-  reactor loop_{"farcall-test"};
+  event_loop loop_{"farcall-test"};
   unique_fd a_;
   unique_fd b_;
 };
 
-TEST_F(stream_forwarder_test, begins_with_what_each_is_to_be_sent_first) {
+TEST_F(stream_forwarder_test, begins_with_the_given_bytes) {
   say(a_, "from a");
   say(b_, "from b");
-  EXPECT_EQ(hear(b_, 12), "to b: from a");
-  EXPECT_EQ(hear(a_, 12), "to a: from b");
+  EXPECT_EQ(receive(b_, 12), "to b: from a");
+  EXPECT_EQ(receive(a_, 12), "to a: from b");
 }
 
-TEST_F(stream_forwarder_test, passes_on_more_than_waits_anywhere_both_ways_at_once) {
+TEST_F(stream_forwarder_test, forwards_more_than_its_buffers_both_ways_at_once) {
   const std::string large(20'000'000, 'x');
   std::thread sender_a([&] { say(a_, large); });
   std::thread sender_b([&] { say(b_, large); });
   std::string at_b;
-  std::thread reader_b([&] { at_b = hear(b_, large.size() + 6); });
-  EXPECT_EQ(hear(a_, large.size() + 6), "to a: " + large);
+  std::thread reader_b([&] { at_b = receive(b_, large.size() + 6); });
+  EXPECT_EQ(receive(a_, large.size() + 6), "to a: " + large);
   reader_b.join();
   sender_a.join();
   sender_b.join();
   EXPECT_EQ(at_b, "to b: " + large);
 }
 
-TEST_F(stream_forwarder_test, takes_no_more_than_the_other_side_takes) {
+TEST_F(stream_forwarder_test, reads_no_more_than_the_other_side_takes) {
   const int flags = ::fcntl(a_.get(), F_GETFL);
   ::fcntl(a_.get(), F_SETFL, flags | O_NONBLOCK);
   const std::string piece(1 << 16, 'x');
   std::size_t taken = 0;
   constexpr std::size_t more_than_systems_buffer = std::size_t{256} << 20;
-  // As long as something is taken now and then; the other end takes nothing.
+  // Ends after some time without progress; the other end does not read.
   for (int misses = 0; misses < 50 && taken < more_than_systems_buffer;) {
     const ssize_t put = ::send(a_.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
     if (put > 0) {
@@ -102,21 +102,21 @@ TEST_F(stream_forwarder_test, takes_no_more_than_the_other_side_takes) {
   EXPECT_LT(taken, more_than_systems_buffer);
 }
 
-TEST_F(stream_forwarder_test, passes_on_the_end_of_one_direction_and_keeps_the_other) {
-  say(a_, "last words");
+TEST_F(stream_forwarder_test, forwards_the_end_of_one_direction_only) {
+  say(a_, "last bytes");
   ::shutdown(a_.get(), SHUT_WR);
-  EXPECT_EQ(hear(b_, 100), "to b: last words");
-  say(b_, "and the answer");
+  EXPECT_EQ(receive(b_, 100), "to b: last bytes");
+  say(b_, "and the reply");
   ::shutdown(b_.get(), SHUT_WR);
-  EXPECT_EQ(hear(a_, 100), "to a: and the answer");
+  EXPECT_EQ(receive(a_, 100), "to a: and the reply");
 }
 
 TEST_F(stream_forwarder_test, ends_both_where_one_is_broken) {
-  EXPECT_EQ(hear(b_, 6), "to b: ");
+  EXPECT_EQ(receive(b_, 6), "to b: ");
   const linger now{1, 0};
   ::setsockopt(a_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   a_.reset();
-  EXPECT_EQ(hear(b_, 100), "");
+  EXPECT_EQ(receive(b_, 100), "");
 }
 
 } // namespace

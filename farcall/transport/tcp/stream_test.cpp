@@ -36,7 +36,7 @@ ends in_this_machine() {
   return {plain_stream(unique_fd(pair[0])), plain_stream(unique_fd(pair[1]))};
 }
 
-/// Ends the connection with a reset instead of in order.
+/// Resets the connection instead of closing it in order.
 void break_off(std::unique_ptr<stream>& s) {
   const linger at_once{1, 0};
   ASSERT_EQ(::setsockopt(s->fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
@@ -76,7 +76,7 @@ TEST(plain_stream, gathers_and_scatters) {
   EXPECT_EQ(second, bytes_of("wo three"));
 }
 
-TEST(plain_stream, takes_more_parts_than_the_kernel) {
+TEST(plain_stream, takes_more_parts_than_one_system_call) {
   auto [a, b] = connected();
   const bytes data = content(5000, 1);
   std::vector<iovec> parts;
@@ -100,7 +100,7 @@ TEST(plain_stream, parts_without_bytes_are_no_end) {
   }
 }
 
-TEST(plain_stream, blocks_nobody) {
+TEST(plain_stream, never_blocks) {
   auto [a, b] = connected();
   bytes to(10);
   EXPECT_EQ(read_into(*a, to).status, io_status::would_block);
@@ -115,24 +115,24 @@ TEST(plain_stream, blocks_nobody) {
     ASSERT_EQ(std::memcmp(got.data() + at, data.data(), std::min(data.size(), sent - at)), 0);
   EXPECT_TRUE(test::eventually([&] {
     return write_from(*a, data, sent % data.size()).status == io_status::done;
-  })) << "there is room again";
+  })) << "there is space again";
 }
 
 TEST(plain_stream, waits_for_a_socket_that_is_connecting) {
   const auto listeners = listen_on({"127.0.0.1", 0});
   const auto a = plain_stream(start_connect(resolve(local_address(listeners[0].get()))[0]));
-  // On loopback it may be connected by now; either way nothing has failed.
+  // On loopback it may be connected by now; neither case is a failure.
   ASSERT_EQ(write_all(*a, bytes_of("x")), io_status::done) << a->failure();
 }
 
-TEST(plain_stream, an_end_in_order_is_told_from_a_reset) {
+TEST(plain_stream, an_orderly_close_differs_from_a_reset) {
   auto [a, b] = connected();
-  ASSERT_EQ(write_all(*a, bytes_of("last words")), io_status::done);
+  ASSERT_EQ(write_all(*a, bytes_of("last bytes")), io_status::done);
   a->finish();
-  EXPECT_EQ(received(*b, 10), bytes_of("last words"));
+  EXPECT_EQ(received(*b, 10), bytes_of("last bytes"));
   EXPECT_EQ(end_of(*b), io_status::closed);
   EXPECT_EQ(end_of(*b), io_status::closed);
-  // The other direction goes on.
+  // The other direction stays open.
   ASSERT_EQ(write_all(*b, bytes_of("still here")), io_status::done);
   EXPECT_EQ(received(*a, 10), bytes_of("still here"));
   break_off(b);
@@ -140,7 +140,7 @@ TEST(plain_stream, an_end_in_order_is_told_from_a_reset) {
   EXPECT_THAT(a->failure(), HasSubstr(std::strerror(ECONNRESET)));
 }
 
-TEST(plain_stream, a_reset_that_the_writer_saw_is_no_end_in_order) {
+TEST(plain_stream, a_reset_seen_by_the_writer_fails_reads) {
   auto [a, b] = connected();
   break_off(b);
   const bytes data = bytes_of("x");
@@ -158,7 +158,7 @@ TEST(plain_stream, writing_after_the_end_fails_without_a_signal) {
   EXPECT_EQ(end_of(*a), io_status::closed);
 }
 
-TEST(plain_stream, says_that_nobody_listened) {
+TEST(plain_stream, reports_a_missing_listener) {
   auto listeners = listen_on({"127.0.0.1", 0});
   const socket_address at = resolve(local_address(listeners[0].get()))[0];
   listeners.clear();
@@ -167,7 +167,7 @@ TEST(plain_stream, says_that_nobody_listened) {
     EXPECT_EQ(end_of(*a), io_status::failed);
     EXPECT_THAT(a->failure(), HasSubstr("farcall serve"));
   } catch (const error& e) {
-    // Loopback may tell at once.
+    // Loopback may report the failure at once.
     EXPECT_THAT(e.what(), HasSubstr("farcall serve"));
   }
 }

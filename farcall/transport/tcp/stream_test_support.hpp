@@ -20,14 +20,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-/// What the tests of plain and of encrypted streams share.
+/// Support for tests of plain and encrypted streams.
 namespace farcall::tcp::test_support {
 
 using bytes = std::vector<std::byte>;
 
 inline time_point soon() { return clock::now() + test::wait_limit; }
 
-/// Both ends of a TCP connection inside this machine.
+/// Returns both ends of a TCP connection inside this machine.
 inline std::pair<unique_fd, unique_fd> tcp_pair() {
   const auto listeners = listen_on({"127.0.0.1", 0});
   unique_fd client = connect_to(local_address(listeners[0].get()), soon());
@@ -37,7 +37,7 @@ inline std::pair<unique_fd, unique_fd> tcp_pair() {
   return {std::move(client), std::move(*server)};
 }
 
-/// An address that does not reply: a listener's whose queue is full.
+/// An address that does not reply: a listener with a full backlog.
 class silent_address {
  public:
   silent_address() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -83,7 +83,7 @@ inline io_result write_from(stream& to, const bytes& data, std::size_t at = 0) {
   return to.write({&part, 1});
 }
 
-/// Waits as users of a stream do: nothing but the socket wakes them.
+/// Waits like a stream's user: only the socket's events end the wait.
 inline void wait_to_read(const stream& s) {
   if (s.has_buffered()) return;
   const int events = POLLIN | (s.read_wants_write() ? POLLOUT : 0);
@@ -95,7 +95,7 @@ inline void wait_to_write(const stream& s) {
   ::poll(&waiting, 1, 10'000);
 }
 
-/// Writes all of `data`; the last status is not `done` when that does not succeed.
+/// Writes all of `data`; returns `done`, or the status of the failure.
 inline io_status write_all(stream& to, const bytes& data) {
   const time_point deadline = soon();
   for (std::size_t at = 0; at < data.size();) {
@@ -110,7 +110,7 @@ inline io_status write_all(stream& to, const bytes& data) {
   return io_status::done;
 }
 
-/// Reads until `to` is full, or what keeps it from that.
+/// Reads until `to` is full; returns `done`, or the status of the failure.
 inline io_status read_all(stream& from, bytes& to) {
   const time_point deadline = soon();
   for (std::size_t at = 0; at < to.size();) {
@@ -125,14 +125,14 @@ inline io_status read_all(stream& from, bytes& to) {
   return io_status::done;
 }
 
-/// `size` bytes, or fewer where the stream ends.
+/// Returns `size` bytes; fewer if the stream ends.
 inline bytes received(stream& from, std::size_t size) {
   bytes to(size);
   EXPECT_EQ(read_all(from, to), io_status::done) << from.failure();
   return to;
 }
 
-/// How reading ends when nothing more is to come.
+/// Returns the status at the end, when no more bytes are expected.
 inline io_status end_of(stream& from) {
   bytes to(1);
   return read_all(from, to);

@@ -8,6 +8,7 @@
 #include <farcall/transport/tcp/connection_ends.hpp>
 #include <farcall/transport/tcp/delivery_checks.hpp>
 #include <farcall/transport/tcp/dial_requests.hpp>
+#include <farcall/transport/tcp/entry.hpp>
 #include <farcall/transport/tcp/lane.hpp>
 #include <farcall/transport/tcp/node_addresses.hpp>
 #include <farcall/transport/tcp/socket.hpp>
@@ -32,15 +33,15 @@ namespace {
 
 constexpr unsigned tcp_cost = 100;
 
-/// At the end: for what was committed to go out.
+/// When the transport ends, it still sends committed bytes for at most this time.
 constexpr std::chrono::seconds last_sending{1};
 
-/// Both ends' ids of lanes differ in the lowest bit.
+/// Lowest bit of a lane's id, which is set at the opener's end.
 constexpr std::uint64_t opener_bit = 1;
 
 class tcp_transport_impl final : public tcp_transport {
  public:
-  tcp_transport_impl(reactor& loop, options o)
+  tcp_transport_impl(event_loop& loop, options o)
       : loop_(&loop), own_(std::move(o)),
         security_{std::make_shared<const job_credentials>(std::move(own_.credentials)), nullptr},
         peers_(own_.nodes), paths_(std::make_shared<path_monitor>(loop, own_.heartbeat_timeout)),
@@ -49,7 +50,6 @@ class tcp_transport_impl final : public tcp_transport {
             own_.nodes, [this](node_id peer, std::uint64_t serial) { connect_bulk(peer, serial); },
             [this](node_id peer, std::uint64_t serial) { end_bulk(peer, serial); }) {
     security_.identity = security_.credentials->identity();
-    loop_->on_sweep([this] { sweep(); });
     if (own_.listener) {
       own_.listener->on_connection([this](unique_fd s) { take_connection(std::move(s)); });
     }
@@ -61,7 +61,7 @@ class tcp_transport_impl final : public tcp_transport {
 
   ~tcp_transport_impl() override {
     if (own_.listener) own_.listener->on_connection({});
-    loop_->stop_sweeping();
+    sweep_->stop();
     paths_->stop();
     checks_->stop();
     ends_->stop();
@@ -77,13 +77,11 @@ class tcp_transport_impl final : public tcp_transport {
     for (auto& [id, e] : gone)
       e.lane->cut();
     peers_.for_each([this](node_id peer, const peer_entry&) { rma_engine_.forget(peer); });
-    // What runs on the reactor's thread for us has ended, or begins after the mark.
-    std::promise<void> passed;
-    loop_->post([&] { passed.set_value(); });
-    passed.get_future().wait();
+    // Wait for functions on the loop's thread that may not have seen that this object is ending.
+    loop_->drain();
   }
 
-  std::string_view scheme() const noexcept override { return "tcp"; }
+  std::string_view scheme() const noexcept override { return tcp::scheme; }
 
   transport_traits traits() const noexcept override {
     return {record_limit(own_.ring_bytes), false};
@@ -138,7 +136,7 @@ class tcp_transport_impl final : public tcp_transport {
   endpoint open(node_id peer, const lane_shape& shape) override {
     if (!admitted(peer)) throw error(node_text(peer) + " cannot be reached by TCP", peer);
     const auto lane = std::make_shared<stream_endpoint>(
-        *loop_, own_.ring_bytes, own_.doorbells[shape.doorbell], lane_role::opener);
+        *loop_, sweep_, own_.ring_bytes, own_.doorbells[shape.doorbell], lane_role::opener);
     endpoint end;
     lane->fill(end);
     end.peer = peer;
@@ -211,7 +209,7 @@ class tcp_transport_impl final : public tcp_transport {
       return;
     }
     lane->finish();
-    loop_->note_deferral();
+    sweep_->note();
   }
 
   void forget(node_id peer) noexcept override {
@@ -271,7 +269,7 @@ class tcp_transport_impl final : public tcp_transport {
             decided();
             if (ending->load()) return;
             if (!s) {
-              why.empty() ? refusals_.info("a connection ended before it said what it wants")
+              why.empty() ? refusals_.info("a connection ended before it sent a request")
                           : refuse(why);
               return;
             }
@@ -296,31 +294,31 @@ class tcp_transport_impl final : public tcp_transport {
 
  private:
   struct peer_entry {
-    std::vector<socket_address> where; ///< empty: it cannot be dialled; constant
-    /// Connections with it go by way of the host: neither can dial the other.
+    std::vector<socket_address> where; ///< constant; empty if the peer cannot be dialled
+    /// True if the host forwards connections with the peer, because neither can dial the other.
     std::atomic<bool> is_forwarded{false};
     std::atomic<bool> is_gone{false};
-    request_places requests; ///< connections that are being made because it has asked for them
+    request_places requests; ///< connections that this node is making at the peer's request
   };
   struct entry {
     std::shared_ptr<stream_endpoint> lane;
     node_id peer = no_node;
     std::uint64_t serial = 0; ///< the opener's id
-    bool is_closed = false;   ///< by our user; what it committed may not be sent yet
+    bool is_closed = false;   ///< true once its user has closed it; some bytes may be unsent
   };
   static std::span<const std::byte> bytes_of(const connect_request& o) {
     return std::as_bytes(std::span(&o, 1));
   }
 
   [[nodiscard]] bool admitted(node_id peer) const noexcept { return peers_.find(peer) != nullptr; }
-  /// For a node that was admitted.
+  /// For an admitted node.
   [[nodiscard]] bool is_gone(node_id peer) const noexcept { return peers_.find(peer)->is_gone; }
 
   [[nodiscard]] node_addresses own_addresses() const {
     return {own_.network, own_.server, own_.addresses};
   }
 
-  // ---- peers that cannot dial us ----------------------------------------------------------------
+  // ---- peers that cannot dial this node ---------------------------------------------------------
 
   void dial_for(node_id peer, const dial_request& request) {
     if (!admitted(peer) || peers_.find(peer)->where.empty()) return;
@@ -354,14 +352,14 @@ class tcp_transport_impl final : public tcp_transport {
                   asked.ring_bytes = request.ring_bytes;
                   add_accepted(peer, std::move(s), bytes_of(first), asked);
                 } else {
-                  // The connect request goes first and fits a fresh socket; what follows are the
-                  // peer's requests.
+                  // First send the connect request, for which an empty send buffer has space. Then
+                  // serve the peer's requests for copies.
                   add_bulk_server(peer, request.serial, std::move(s), bytes_of(first));
                 }
               });
   }
 
-  /// So that the asker need not wait.
+  /// Returns a failed request to `asker`, which then need not wait for a timeout.
   void give_back(node_id asker, dial_request request) {
     request.word = connection_word::not_dialled;
     own_.ask_to_dial(asker, request);
@@ -369,8 +367,8 @@ class tcp_transport_impl final : public tcp_transport {
 
   // ---- peers that cannot be dialled -------------------------------------------------------------
 
-  /// Asks who can make a connection with `peer`: the peer, or the host. What they are to do is
-  /// `request`; why it came to nothing if they do not, in time.
+  /// Asks the peer, or the host, to make a connection between this node and `peer`. Returns the
+  /// error text to report if no connection is made in time.
   std::string ask(node_id peer, dial_request request) {
     if (peers_.find(peer)->is_forwarded) {
       request.forward_to = peer;
@@ -385,7 +383,7 @@ class tcp_transport_impl final : public tcp_transport {
                     const std::shared_ptr<stream_endpoint>& lane) {
     const std::string failure = ask(
         peer, {id, connection_kind::lane_back, o.worker, o.own_worker, o.ring_bytes, host_id, {}});
-    // Who was asked, or a server in between, may fail to do so without a word to us.
+    // Limit the wait, because the asked node, or a server in between, may fail silently.
     loop_->at(clock::now() + 2 * own_.heartbeat_timeout, [weak = std::weak_ptr(lane), failure] {
       if (const auto late = weak.lock()) late->give_up_if_late(failure);
     });
@@ -400,8 +398,8 @@ class tcp_transport_impl final : public tcp_transport {
               });
   }
 
-  /// `asked` gives back what we have asked it for: a connection with it or, of the host, with
-  /// another. On the reactor's thread.
+  /// Handles a request of this node that has failed, and that `asked` returns: the peer, which
+  /// cannot dial this node, or the host, which cannot connect the two. Called on the loop's thread.
   void take_failure(node_id asked, const dial_request& request) {
     const bool was_forwarded = asked == host_id && request.forward_to != host_id;
     const node_id peer = was_forwarded ? request.forward_to : asked;
@@ -415,7 +413,7 @@ class tcp_transport_impl final : public tcp_transport {
       return;
     }
     const auto lane = awaited_lane(peer, request.serial);
-    // A connection may have come all the same.
+    // Do nothing if the lane has got a connection in spite of the failure.
     if (!lane || lane->is_attached()) return;
     if (goes_on) {
       connect_request o;
@@ -428,7 +426,7 @@ class tcp_transport_impl final : public tcp_transport {
     }
   }
 
-  /// Of ours, one that waits for its connection; null: there is none (any more).
+  /// Returns the lane with this id that this node has opened to `peer`; null if it was removed.
   [[nodiscard]] std::shared_ptr<stream_endpoint> awaited_lane(node_id peer,
                                                               std::uint64_t id) const {
     const std::lock_guard guard(mutex_);
@@ -437,8 +435,8 @@ class tcp_transport_impl final : public tcp_transport {
     return is_ours ? at->second.lane : nullptr;
   }
 
-  /// After a peer was dialled in vain: whether the host may lead there. It can dial us where we
-  /// have an address.
+  /// Makes the host forward connections with `peer`, after a failed dial. Returns false if the host
+  /// cannot forward, for instance because this node has no address.
   bool forward_from_now_on(node_id peer, const std::string& why) {
     if (own_.self == host_id || peer == host_id || own_.addresses.empty() || is_gone(peer)) {
       return false;
@@ -449,8 +447,8 @@ class tcp_transport_impl final : public tcp_transport {
     return true;
   }
 
-  /// The host's part: a connection to `from`, as of the peer that it wants, and one to that peer,
-  /// as of `from`, with each other.
+  /// The host's part of forwarding: dials node `from`, and the node that `from` wants to reach,
+  /// each on behalf of the other. Then joins the two connections.
   void forward(node_id from, const dial_request& request) {
     const node_id to = request.forward_to;
     const bool is_lane = request.kind == connection_kind::lane_back;
@@ -483,7 +481,7 @@ class tcp_transport_impl final : public tcp_transport {
                   fail(why);
                   return;
                 }
-                // A function's content can be copied; the stream goes by way of one that can.
+                // Share the stream, because std::function needs captures that can be copied.
                 auto held = std::make_shared<std::unique_ptr<stream>>(std::move(far));
                 dial_peer(from, back,
                           [this, held, first, fail](std::unique_ptr<stream> near,
@@ -499,7 +497,8 @@ class tcp_transport_impl final : public tcp_transport {
               });
   }
 
-  /// Whoever has it makes a connection that `peer` has asked for; null: there are too many.
+  /// Counts a connection that this node makes at the request of `peer`, as long as the result
+  /// lives. Returns null if `peer` has too many such connections.
   [[nodiscard]] std::shared_ptr<const void> place_for_request(node_id peer) {
     auto place = peers_.find(peer)->requests.take();
     if (place == nullptr)
@@ -607,7 +606,7 @@ class tcp_transport_impl final : public tcp_transport {
                     const connect_request& o) {
     doorbell& wakes = own_.doorbells[o.worker < own_.doorbells.size() ? o.worker : 0];
     const auto lane =
-        std::make_shared<stream_endpoint>(*loop_, o.ring_bytes, wakes, lane_role::acceptor);
+        std::make_shared<stream_endpoint>(*loop_, sweep_, o.ring_bytes, wakes, lane_role::acceptor);
     if (!ends_->add(peer, connection_kind::lane, o.serial, lane)) {
       refuse("its opener has given the lane up");
       return;
@@ -625,12 +624,12 @@ class tcp_transport_impl final : public tcp_transport {
       lanes_[end.id] = {lane, peer, o.serial, false};
       waiting_.push_back(end);
     }
-    // Sequentially consistent, so that a receiver about to sleep sees it or is seen.
+    // Sequentially consistent: a receiver about to sleep either sees the new count, or is notified.
     arrivals_.fetch_add(1, std::memory_order_seq_cst);
     notify_of_lane(wakes, own_.doorbells.back(), end.own_worker);
   }
 
-  /// On the reactor's thread.
+  /// On the loop's thread.
   std::vector<checked_connection> checked_connections() {
     std::vector<checked_connection> all = rma_engine_.connections();
     served_copies_.append_to(all);
@@ -669,16 +668,17 @@ class tcp_transport_impl final : public tcp_transport {
       lane->cut();
   }
 
-  reactor* loop_;
-  options own_;
+  event_loop* loop_;
+  options own_; ///< owns the loop, which destructors of the members below use: keep this order
+  counted_ptr<deferral_sweep> sweep_{new deferral_sweep(*loop_, [this] { sweep(); })};
   connection_security security_;
-  node_table<peer_entry> peers_; ///< of those that were admitted
+  node_table<peer_entry> peers_; ///< admitted peers
   std::shared_ptr<path_monitor> paths_;
   std::shared_ptr<delivery_checks> checks_ = std::make_shared<delivery_checks>(
       *loop_, own_.heartbeat_timeout, [this] { return checked_connections(); },
       own_.tell_of_delivery);
   std::shared_ptr<connection_ends> ends_;
-  connection_list served_copies_; ///< for the reactor's thread
+  connection_list served_copies_; ///< used on the loop's thread only
   bulk_rma_engine rma_engine_;
   mutable std::mutex mutex_;
   std::uint64_t next_id_ = 2;
@@ -686,14 +686,14 @@ class tcp_transport_impl final : public tcp_transport {
   std::deque<endpoint> waiting_;
   std::atomic<std::uint32_t> arrivals_{0};
   log::limited_log refusals_{"more connections were refused"};
-  // Shared with what may still run on the reactor's thread when we are gone.
+  // Shared with functions that may run on the loop's thread after the transport's destruction.
   std::shared_ptr<std::atomic<bool>> is_ending_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<unproved_arrivals> unproved_ = std::make_shared<unproved_arrivals>();
 };
 
 } // namespace
 
-std::unique_ptr<tcp_transport> make(reactor& loop, options o) {
+std::unique_ptr<tcp_transport> make(event_loop& loop, options o) {
   return std::make_unique<tcp_transport_impl>(loop, std::move(o));
 }
 

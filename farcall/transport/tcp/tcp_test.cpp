@@ -5,13 +5,13 @@ namespace farcall::conformance {
 
 namespace {
 
-// A lane takes two descriptors where both nodes are one process.
+// Each lane takes two descriptors if both nodes are in one process.
 constexpr std::uint32_t lanes = 100;
 
 using pair_maker = std::unique_ptr<node_pair> (*)(std::uint32_t ring_bytes);
 
-/// In threads and in processes. A sanitizer's runtime does not survive the fork of a process that
-/// has a reactor's thread already.
+/// Tests in threads and in processes. A sanitizer's runtime cannot fork a process that already has
+/// the loop's thread.
 std::vector<backend> places(pair_maker make) {
   std::vector<backend> all{
       {.place = "threads", .make = make, .many_lanes = lanes, .comes_back = false}};
@@ -21,7 +21,7 @@ std::vector<backend> places(pair_maker make) {
   return all;
 }
 
-/// None in a build without OpenSSL.
+/// Empty in a build without OpenSSL.
 std::vector<backend> encrypted_places() {
   return farcall::tcp::tls_is_built_in() ? places(&tls_pair) : std::vector<backend>{};
 }

@@ -25,27 +25,29 @@ namespace {
 
 constexpr std::size_t record_bytes = SSL3_RT_MAX_PLAIN_LENGTH;
 constexpr std::size_t record_overhead = 256;
-/// Encrypted and sent, or received and decrypted, at one go. 4, 8 and 16 took more processor time
-/// for each byte on the machine where it was tried.
+/// Number of records that are handled in one batch: encrypted and then sent, or received and then
+/// decrypted. On the machine where this was measured, batches of 4, 8 and 16 records took more CPU
+/// time for each byte.
 constexpr std::size_t batch_records = 2;
 constexpr std::size_t inbox_bytes = batch_records * record_bytes;
-/// Space for a batch, and for messages of the protocol itself.
+/// Size of the output buffer: space for one batch, and for TLS's own messages.
 constexpr std::size_t outbox_bytes = batch_records * (record_bytes + record_overhead) + 65'536;
-/// AES-GCM stays safe for 2^24.5 full records under one key (RFC 8446, 5.5).
+/// Number of records after which the key is updated. AES-GCM stays safe for 2^24.5 full records
+/// under one key (RFC 8446, 5.5).
 constexpr std::uint64_t records_per_key = std::uint64_t{1} << 22;
 
-/// Walks through the bytes of parts.
+/// Iterator over the bytes of several parts.
 class cursor {
  public:
   explicit cursor(std::span<const iovec> parts) noexcept : parts_(parts) { skip_empty(); }
 
   [[nodiscard]] bool at_end() const noexcept { return parts_.empty(); }
   [[nodiscard]] bool in_last() const noexcept { return parts_.size() == 1; }
-  /// What is left of the part it stands in.
+  /// Returns the bytes of the current part that are left.
   [[nodiscard]] std::span<std::byte> here() const noexcept {
     return {static_cast<std::byte*>(parts_.front().iov_base) + at_, parts_.front().iov_len - at_};
   }
-  /// Goes on by up to `bytes`; how many there were.
+  /// Advances by up to `bytes`, and returns the number of bytes by which the cursor has advanced.
   std::size_t advance(std::size_t bytes) noexcept {
     std::size_t done = 0;
     while (done < bytes && !at_end()) {
@@ -69,8 +71,8 @@ class cursor {
   std::size_t at_ = 0;
 };
 
-/// A lock that goes to whoever waits, so that a thread that takes it over and over does not keep
-/// the other one out.
+/// A lock that goes to the waiting thread when it is unlocked, so that a thread that locks again
+/// and again does not starve another thread.
 class fair_lock {
  public:
   void lock() {
@@ -84,7 +86,7 @@ class fair_lock {
   std::mutex lock_;
 };
 
-/// Bytes in flight between OpenSSL and the socket.
+/// Buffer for the bytes between OpenSSL and the socket.
 class box {
  public:
   explicit box(std::size_t size)
@@ -157,7 +159,7 @@ class tls_stream final : public stream {
   static int take_in(BIO* bio, char* data, int size) noexcept;
   static int put_out(BIO* bio, const char* data, int size) noexcept;
 
-  // All of these with the lock held.
+  // ---- member functions that are called with the lock held
   [[nodiscard]] io_status shake_hands() noexcept;
   [[nodiscard]] io_status decrypt(cursor& to, std::size_t& total) noexcept;
   [[nodiscard]] std::size_t encrypt_batch(cursor& from) noexcept;
@@ -171,7 +173,8 @@ class tls_stream final : public stream {
     return why_.happened || send_reason_ != 0;
   }
 
-  /// Without the lock: only the reader touches the inbox.
+  /// Receives bytes into the inbox. Called without the lock, because only the reader uses the
+  /// inbox.
   [[nodiscard]] socket_result refill() noexcept;
 
   std::shared_ptr<const tls_identity> identity_;
@@ -179,18 +182,23 @@ class tls_stream final : public stream {
   box inbox_{0};
   box outbox_{0};
   std::unique_ptr<std::byte[]> scratch_;
-  std::size_t unreported_ = 0; ///< bytes of the user in the outbox, not yet told as written
-  std::uint64_t records_ = 0;  ///< sent under the present key
+  /// Number of the user's bytes that were encrypted into the outbox, but not reported to the user
+  /// as written yet.
+  std::size_t unreported_ = 0;
+  std::uint64_t records_ = 0; ///< number of records sent so far
   bool finished_ = false;
   bool shut_down_ = false;
-  int send_reason_ = 0; ///< errno value, once nothing more can be sent
+  int send_reason_ = 0; ///< errno value of a send that has failed, or 0
   int receive_reason_ = 0;
-  bool ended_ = false; ///< nothing more will be received
+  bool ended_ = false; ///< receiving has ended
   tls_failure why_;
   key_claim claim_;
-  std::optional<awaited_hello> hello_; ///< of a client, which has not come; then there is no ssl_
+  /// At the accepting end, has a value until the client's hello has arrived. Until then, ssl_ is
+  /// null.
+  std::optional<awaited_hello> hello_;
   std::unique_ptr<SSL, free_ssl> ssl_;
-  // Relaxed throughout: they are hints, and what they speak of is under the lock.
+  // Relaxed accesses are enough, because readers of these two values take them as hints. The lock
+  // guards the state that the values describe.
   std::atomic<bool> established_{false};
   std::atomic<bool> buffered_{false};
 };
@@ -227,8 +235,9 @@ int tls_stream::take_in(BIO* bio, char* data, int size) noexcept {
   if (self.ended_) return 0;
   if (self.receive_reason_ != 0) return -1;
   if (!self.is_established()) {
-    // Not a byte more than the handshake needs: whichever thread runs it, what follows is left in
-    // the socket, where a waiting reader sees it.
+    // During the handshake, receive only the bytes that OpenSSL asks for. Later bytes stay in the
+    // socket, so that they wake a reader that waits at the socket even if a writer runs the
+    // handshake.
     const iovec part{data, static_cast<std::size_t>(size)};
     const socket_result got = receive_some(self.fd(), {&part, 1});
     if (got.status == io_status::done) return static_cast<int>(got.bytes);
@@ -245,7 +254,8 @@ int tls_stream::put_out(BIO* bio, const char* data, int size) noexcept {
   BIO_clear_retry_flags(bio);
   if (size <= 0) return 0;
   const std::size_t bytes = static_cast<std::size_t>(size);
-  // Only a peer that asks for new keys all the time and takes no reply can fill the box.
+  // The outbox lacks space only if the peer requests new keys again and again, but never reads the
+  // replies.
   if (self.outbox_.space().size() < bytes) {
     BIO_set_retry_write(bio);
     return -1;
@@ -283,14 +293,14 @@ io_status tls_stream::fail() noexcept {
   why_.happened = true;
   why_.in_handshake = !is_established();
   why_.has_key = identity_->inside().has_key();
-  why_.cut_off = ended_;
+  why_.is_truncated = ended_;
   why_.socket_reason = receive_reason_;
   if (ended_ && send_reason_ != EPIPE) why_.socket_reason = send_reason_;
   why_.verify_result = SSL_get_verify_result(ssl_.get());
   note_names();
   while (const unsigned long code = ERR_get_error())
     if (ERR_GET_LIB(code) == ERR_LIB_SSL) why_.openssl_reason = ERR_GET_REASON(code);
-  // Our alert tells the other side.
+  // Send the alert that OpenSSL has written, so that the peer learns of the failure.
   flush();
   return io_status::failed;
 }
@@ -305,12 +315,13 @@ void tls_stream::note_names() noexcept {
       why_.unknown = claim_.unknown;
     }
   } catch (const std::exception&) {
-    // The words are less precise then.
+    // Without memory, the message about the failure is less precise.
   }
 }
 
-/// OpenSSL keeps the key in ordinary memory for as long as the connection lives, for sessions that
-/// continue it; there are none.
+/// Overwrites the key in OpenSSL's session object, because OpenSSL would keep the key in ordinary
+/// memory as long as the connection lives. OpenSSL keeps it for later sessions that could resume
+/// this one, and the library makes no such sessions.
 void tls_stream::forget_key() noexcept {
   constexpr unsigned char nothing[key_bytes]{};
   SSL_SESSION* const session = SSL_get_session(ssl_.get());
@@ -377,7 +388,8 @@ io_status tls_stream::shake_hands() noexcept {
   const int result = SSL_do_handshake(ssl_.get());
   flush();
   if (result == 1) {
-    // True of a handshake by key only.
+    // OpenSSL reports a handshake as resumed if it was made with the key alone. If this end has a
+    // key, any other handshake is refused.
     why_.no_key_used = identity_->inside().has_key() && SSL_session_reused(ssl_.get()) != 1;
     if (why_.no_key_used) return fail();
     forget_key();
@@ -391,7 +403,7 @@ io_status tls_stream::shake_hands() noexcept {
   return fail();
 }
 
-/// Until the parts are full (done) or OpenSSL has no more (would_block).
+/// Decrypts bytes until all parts are full (`done`) or OpenSSL needs more bytes (`would_block`).
 io_status tls_stream::decrypt(cursor& to, std::size_t& total) noexcept {
   while (!to.at_end()) {
     const auto space = to.here();
@@ -421,7 +433,7 @@ io_result tls_stream::read(std::span<const iovec> parts) noexcept {
   if (to.at_end()) return {io_status::done, 0};
   std::size_t total = 0;
   io_status status = io_status::done;
-  // A socket that gave less than there was space for is empty for now.
+  // True if the socket has given fewer bytes than requested, so that it is empty for now.
   bool drained = false;
   for (;;) {
     {
@@ -433,7 +445,8 @@ io_result tls_stream::read(std::span<const iovec> parts) noexcept {
       flush();
       const bool more = !inbox_.is_empty() || SSL_pending(ssl_.get()) > 0;
       buffered_.store(more && status == io_status::done, std::memory_order_relaxed);
-      // With bytes in the inbox, OpenSSL waits for space to reply to the other side.
+      // Stop also if bytes are left in the inbox although OpenSSL needs more: OpenSSL then waits
+      // until the outbox has space for a reply to the peer.
       if (status != io_status::would_block || drained || more) break;
     }
     const socket_result got = refill();
@@ -443,7 +456,8 @@ io_result tls_stream::read(std::span<const iovec> parts) noexcept {
     ended_ = got.status == io_status::closed;
     receive_reason_ = got.reason;
   }
-  // What is not in order shows again at the next read.
+  // If some bytes were decrypted before an error, report the bytes now. The next read reports the
+  // error.
   return total > 0 ? io_result{io_status::done, total} : io_result{status, 0};
 }
 
@@ -453,7 +467,7 @@ std::size_t tls_stream::encrypt_batch(cursor& from) noexcept {
     if (++records_ % records_per_key == 0) {
       (void)SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
     }
-    // Full records, also where the parts are small.
+    // Fill the record as far as possible, even from several small parts.
     cursor after = from;
     std::span<const std::byte> text = from.here().first(std::min(record_bytes, from.here().size()));
     if (text.size() < record_bytes && !from.in_last()) {
@@ -491,7 +505,8 @@ io_result tls_stream::write(std::span<const iovec> parts) noexcept {
       flush();
     }
     if (!outbox_.is_empty() || has_write_failed()) break;
-    // Encrypted by an earlier call, and sent by now.
+    // Skip the bytes that an earlier call has encrypted. They have been sent by now, because the
+    // outbox is empty.
     const std::size_t earlier = from.advance(unreported_);
     unreported_ -= earlier;
     total += earlier;
@@ -502,7 +517,8 @@ io_result tls_stream::write(std::span<const iovec> parts) noexcept {
     if (has_write_failed()) break;
     if (outbox_.is_empty()) total += std::exchange(unreported_, 0);
   }
-  // What failed after that shows again at the next write.
+  // If some bytes were sent before an error, report the bytes now. The next write reports the
+  // error.
   if (total > 0) return {io_status::done, total};
   const std::lock_guard hold(lock_);
   return {has_write_failed() ? io_status::failed : io_status::would_block, 0};
@@ -526,7 +542,8 @@ void tls_stream::finish() noexcept {
   const std::lock_guard hold(lock_);
   if (finished_) return;
   finished_ = true;
-  // Nobody will ask for them any more; the reader flushes the rest.
+  // Forget the number of unreported bytes, because no later write reports them. The reading thread
+  // sends the bytes that are left in the outbox.
   unreported_ = 0;
   if (is_established() && !why_.happened) {
     ERR_clear_error();

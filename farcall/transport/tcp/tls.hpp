@@ -10,45 +10,55 @@
 
 namespace farcall::tcp {
 
-/// False when farcall was built without OpenSSL; then everything below throws error.
+/// True if farcall was built with OpenSSL. If false, all functions below throw error.
 [[nodiscard]] bool tls_is_built_in() noexcept;
 
-/// The files of certificates, PEM, and what else is asked of the other side's.
+/// PEM files with certificates, and requirements for the peer's certificate.
 struct certificate_files {
-  std::string certificate{}; ///< ours, with those between it and its authority behind it
-  std::string key{};         ///< of `certificate`; for its owner only, without a pass phrase
-  std::string authority{};   ///< signs the other side's
-  std::string revoked{};     ///< that the authority has taken back (CRLs); empty: none
-  /// Public keys that a server may have, as "sha256:BASE64" of its SubjectPublicKeyInfo, with
-  /// commas between. They stand in place of its name, and of an authority where none is given. For
-  /// hosts.
+  std::string certificate{}; ///< own certificate, followed by its intermediate certificates
+  std::string key{};         ///< private key of `certificate`, without a pass phrase; only its
+                             ///< owner can read it
+  std::string authority{};   ///< certificate of the authority that signs the peer's certificate
+  std::string revoked{};     ///< list of certificates that the authority has revoked (CRLs); empty
+                             ///< if there is none
+  /// For hosts: public keys that a server may have, each as "sha256:BASE64" of its
+  /// SubjectPublicKeyInfo, separated by commas. If keys are given, the server's name is not
+  /// checked. If no authority is given either, the server's certificate needs no signature of an
+  /// authority.
   std::string server_keys{};
 };
 
-/// What one side proves itself with, and what it asks of the other: the same key on both sides, or
-/// certificates of one authority. Immutable; any number of streams and threads may share one.
+/// Credentials of one end of a connection, and the requirements of this end for its peer. The two
+/// ends have the same key, or certificates of the same authority. The object does not change; any
+/// number of streams and threads may share it.
 class tls_identity {
  public:
-  /// A key that both sides have, 32 bytes. `identity` names it and is sent unencrypted: 1 to 128
-  /// characters, the same on both sides. Throws setting_error when either does not fit.
+  /// Makes an identity with a key of 32 bytes, which both ends have. `identity` names the key, is
+  /// the same at both ends, has 1 to 128 characters, and is sent without encryption. Throws
+  /// setting_error if one of them is invalid.
   [[nodiscard]] static std::shared_ptr<const tls_identity> with_key(std::string identity,
                                                                     secret key);
 
-  /// Keys of clients, and of a group. The connecting side has one. The accepting side takes those
-  /// who have any of them, proves itself with that one, and knows by it who came. Throws
-  /// setting_error when two cannot be told apart, or one does not fit.
+  /// Makes an identity with several keys, each of which belongs to a named client or to a group. A
+  /// connecting end has one key. An accepting end may have many, and accepts a client that uses one
+  /// of them. The client's key tells the accepting end which client it is, and is also the key by
+  /// which the accepting end proves its own identity. Throws setting_error if a key is invalid, or
+  /// two keys cannot be distinguished.
   [[nodiscard]] static std::shared_ptr<const tls_identity> with_keys(std::vector<named_key> keys);
 
-  /// The accepting side takes whoever has a certificate of the authority that is good for clients
-  /// and not revoked. The connecting side takes a server whose certificate is of the authority,
-  /// good for servers, and for the server's name or address; or one that has one of `server_keys`.
-  /// Throws setting_error that names the file.
+  /// Makes an identity with certificates. The accepting end requires a certificate of the authority
+  /// that is valid for clients and is not revoked. The connecting end requires a certificate of the
+  /// authority that is valid for servers, and for the server's name or address. If `server_keys`
+  /// are given, it requires one of these instead of the name (see certificate_files). Throws
+  /// setting_error with the file's name.
   [[nodiscard]] static std::shared_ptr<const tls_identity>
   with_certificates(const certificate_files& files);
 
-  /// It has keys, so that names of peers are those of clients.
+  /// True if the identity has keys rather than certificates, so that the name of a peer is the name
+  /// of a client.
   [[nodiscard]] bool has_keys() const noexcept;
-  /// Our certificate's public key as hosts may ask for it, "sha256:BASE64"; empty: we have keys.
+  /// Returns the public key of the own certificate as "sha256:BASE64", which is the form in which
+  /// hosts may require it. Empty if the identity has keys.
   [[nodiscard]] std::string own_public_key() const;
 
   class impl;
@@ -60,17 +70,18 @@ class tls_identity {
   std::unique_ptr<impl> inside_;
 };
 
-/// The connecting end of TLS 1.3 over a socket, which may still be connecting. The handshake runs
-/// inside read and write. An end of the connection without close_notify is `failed`. `server` is
-/// the name or address that a server's certificate must be for. With a key, `context` says what the
-/// connection is for: where the ends differ in it, the handshake fails. It is sent unencrypted, at
-/// most 32 characters. Throws error.
+/// Makes the connecting end of a TLS 1.3 connection over a socket, which may still be connecting.
+/// The handshake runs inside read and write. If the connection ends without close_notify, reads
+/// return `failed`. `server` is the name or address that the server's certificate must have. If the
+/// identity has a key, `context` is the purpose of the connection, of at most 32 characters and
+/// sent without encryption; the handshake fails if the two ends name different purposes. Throws
+/// error.
 [[nodiscard]] std::unique_ptr<stream> tls_client(unique_fd fd,
                                                  std::shared_ptr<const tls_identity> identity,
                                                  const std::string& server = {},
                                                  const std::string& context = {});
 
-/// The accepting end.
+/// Makes the accepting end.
 [[nodiscard]] std::unique_ptr<stream> tls_server(unique_fd fd,
                                                  std::shared_ptr<const tls_identity> identity,
                                                  const std::string& context = {});

@@ -2,7 +2,7 @@
 #include <farcall/transport/tcp/hmac.hpp>
 #include <farcall/transport/tcp/tls.hpp>
 
-/// Stands in for tls.cpp in builds without OpenSSL.
+/// Replaces tls.cpp in builds without OpenSSL.
 namespace farcall::tcp {
 namespace {
 

@@ -42,7 +42,7 @@ class tls_certificates : public ::testing::Test {
     return tls_identity::with_certificates(files_of(name, authority));
   }
 
-  /// The handshake of a host with a server that it knows by that name.
+  /// Runs the handshake of a host and a server; the host expects that server name.
   static ends met(const identity& host, const identity& server, const std::string& name) {
     auto [near, far] = tcp_pair();
     ends both{tls_client(std::move(near), host, name), tls_server(std::move(far), server)};
@@ -53,7 +53,7 @@ class tls_certificates : public ::testing::Test {
   certificate_maker maker_;
 };
 
-TEST_F(tls_certificates, of_one_authority_trust_each_other) {
+TEST_F(tls_certificates, from_one_authority_trust_each_other) {
   auto [client, server] = connected(of("host"), of("target"));
   shake_hands({std::move(client), std::move(server)});
   ends both = connected(of("host"), of("target"));
@@ -64,7 +64,7 @@ TEST_F(tls_certificates, of_one_authority_trust_each_other) {
   EXPECT_EQ(end_of(*both.server), io_status::closed);
 }
 
-TEST_F(tls_certificates, of_another_authority_are_refused) {
+TEST_F(tls_certificates, from_another_authority_are_refused) {
   const ends both = refused(of("stranger"), of("target"));
   EXPECT_THAT(both.server->failure(), HasSubstr("authority"));
   EXPECT_THAT(both.client->failure(), HasSubstr("authority"));
@@ -76,7 +76,7 @@ TEST_F(tls_certificates, a_server_of_another_authority_is_refused) {
   EXPECT_FALSE(both.client->is_established());
 }
 
-TEST_F(tls_certificates, are_good_for_their_time_only) {
+TEST_F(tls_certificates, are_valid_in_their_period_only) {
   using std::chrono::hours;
   maker_.certify("old", "authority", hours(-2), hours(-1));
   maker_.certify("new", "authority", hours(1), hours(2));
@@ -88,7 +88,7 @@ TEST_F(tls_certificates, are_good_for_their_time_only) {
   EXPECT_THAT(both.server->failure(), HasSubstr("does not accept our certificate"));
 }
 
-TEST_F(tls_certificates, of_an_authority_that_has_expired_are_refused) {
+TEST_F(tls_certificates, from_an_expired_authority_are_refused) {
   using std::chrono::hours;
   maker_.certify("old_authority", "old_authority", hours(-2), hours(-1));
   maker_.certify("late", "old_authority");
@@ -96,7 +96,7 @@ TEST_F(tls_certificates, of_an_authority_that_has_expired_are_refused) {
               HasSubstr("expired"));
 }
 
-/// Only an authority signs, or everybody who has a certificate could make more.
+/// Only an authority may sign; otherwise each owner of a certificate could make more.
 TEST_F(tls_certificates, that_another_certificate_has_signed_are_refused) {
   maker_.certify("made_by_host", "host");
   EXPECT_THAT(refused(of("made_by_host"), of("target")).server->failure(),
@@ -135,8 +135,8 @@ TEST_F(tls_certificates, files_that_do_not_fit_are_named) {
   refuses("target.pem", "target.key", "authority.pem", "target.key");
 }
 
-/// OpenSSL would wait for somebody who writes into it.
-TEST_F(tls_certificates, may_be_no_pipes) {
+/// OpenSSL would block on a FIFO until it has a writer.
+TEST_F(tls_certificates, must_not_be_pipes) {
   ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
   const certificate_files good{
       .certificate = file("host.pem"), .key = file("host.key"), .authority = file("authority.pem")};
@@ -155,7 +155,7 @@ TEST_F(tls_certificates, may_be_no_pipes) {
   }
 }
 
-TEST_F(tls_certificates, say_who_has_come) {
+TEST_F(tls_certificates, name_the_peer) {
   const ends both = met(of("host"), of("target"), "elsewhere.example");
   EXPECT_EQ(both.server->peer_name(), "host");
   EXPECT_EQ(both.client->peer_name(), "target");
@@ -163,7 +163,7 @@ TEST_F(tls_certificates, say_who_has_come) {
 
 // ---- servers ------------------------------------------------------------------------------------
 
-TEST_F(tls_certificates, of_servers_are_for_the_name_that_the_host_has) {
+TEST_F(tls_certificates, must_match_the_server_name_of_the_host) {
   maker_.certify("server", "authority",
                  "DNS:one.example,DNS:*.farm.example,IP:192.0.2.7,IP:fe80::1");
   for (const char* name :
@@ -180,17 +180,17 @@ TEST_F(tls_certificates, of_servers_are_for_the_name_that_the_host_has) {
   }
 }
 
-/// The name of the subject is for people.
-TEST_F(tls_certificates, without_names_are_no_server_s) {
+/// The subject's name is for people.
+TEST_F(tls_certificates, without_names_are_invalid_for_servers) {
   maker_.certify("one.example", "authority", "");
   EXPECT_FALSE(met(of("host"), of("one.example"), "one.example").client->is_established());
 }
 
-TEST_F(tls_certificates, are_good_for_what_they_say) {
+TEST_F(tls_certificates, are_valid_for_their_purpose_only) {
   maker_.certify("user", "authority", "DNS:one.example", "clientAuth");
   maker_.certify("server", "authority", "DNS:one.example", "serverAuth");
   EXPECT_TRUE(met(of("user"), of("server"), "one.example").client->is_established());
-  // A user poses as a server, though of that name.
+  // A user poses as a server of that name.
   const ends posing = met(of("user"), of("user"), "one.example");
   EXPECT_FALSE(posing.client->is_established());
   EXPECT_THAT(posing.client->failure(), HasSubstr("extendedKeyUsage"));
@@ -198,13 +198,13 @@ TEST_F(tls_certificates, are_good_for_what_they_say) {
   EXPECT_THAT(reversed.server->failure(), HasSubstr("extendedKeyUsage"));
 }
 
-TEST_F(tls_certificates, of_servers_can_be_known_by_their_public_key) {
+TEST_F(tls_certificates, can_be_pinned_by_the_servers_public_key) {
   maker_.certify("lone", "lone", "");
   maker_.certify("other", "other", "");
   certificate_files serving = files_of("lone");
   const identity server = tls_identity::with_certificates(serving);
   const std::string pinned = server->own_public_key();
-  // What curl and browsers take, but for the sign behind "sha256".
+  // The form that curl and browsers take, except for the sign after "sha256".
   EXPECT_THAT(pinned, ::testing::MatchesRegex("sha256:[A-Za-z0-9+/]{43}="));
   certificate_files calling = files_of("host", "none");
   calling.authority.clear();
@@ -214,10 +214,10 @@ TEST_F(tls_certificates, of_servers_can_be_known_by_their_public_key) {
   const ends both = met(host, tls_identity::with_certificates(files_of("other")), "any.example");
   EXPECT_FALSE(both.client->is_established());
   EXPECT_THAT(both.client->failure(), HasSubstr("another public key than FARCALL_SERVER_KEY"));
-  // Old and new, while servers change theirs.
+  // Both keys are accepted while servers change theirs.
   calling.server_keys = of("other", "authority")->own_public_key() + "," + pinned;
   EXPECT_TRUE(met(tls_identity::with_certificates(calling), server, "").client->is_established());
-  // With an authority as well, its signature is needed too.
+  // If an authority is given, its signature is required, too.
   calling.authority = file("authority.pem");
   EXPECT_FALSE(met(tls_identity::with_certificates(calling), server, "").client->is_established());
 }
@@ -247,7 +247,7 @@ TEST_F(tls_certificates, that_were_revoked_are_refused) {
   EXPECT_TRUE(met(of("second"), server, "").server->is_established());
 }
 
-TEST_F(tls_certificates, a_list_of_revoked_ones_must_be_of_the_authority_and_new) {
+TEST_F(tls_certificates, revocation_lists_must_be_current_and_the_authoritys) {
   certificate_files serving = files_of("target");
   maker_.revoke({"stranger"}, "stranger_authority");
   serving.revoked = file("stranger_authority.crl");

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-/// Handshakes of clients that have keys of their own.
+/// Tests handshakes of clients with their own keys.
 namespace farcall::tcp::tls_clients_test {
 namespace {
 
@@ -51,7 +51,7 @@ TEST(tls_clients, are_known_by_their_keys) {
   }
 }
 
-TEST(tls_clients, come_with_the_old_key_and_the_new_one) {
+TEST(tls_clients, may_use_the_old_and_the_new_key) {
   const identity server = keys({{"alice"}, {"alice", other_key}});
   for (const std::string_view held : {key_text, other_key}) {
     const ends both = connected(keys({{"alice", held}}), server);
@@ -68,24 +68,24 @@ TEST(tls_clients, that_are_not_known_are_refused_by_name) {
   EXPECT_THAT(both.client->failure(), HasSubstr("does not take the key of client mallory"));
   EXPECT_THAT(both.server->failure(), HasSubstr("\"mallory/"));
   EXPECT_EQ(both.server->peer_name(), "");
-  // Nobody comes to a server without clients.
+  // A server without clients refuses everybody.
   EXPECT_FALSE(refused(keys({{"alice"}}), keys({})).client->is_established());
   EXPECT_FALSE(refused(keys({}), server).client->is_established());
 }
 
-TEST(tls_clients, do_not_come_by_another_s_name) {
+TEST(tls_clients, cannot_use_another_clients_name) {
   const identity server = keys({{"alice"}, {"bob", other_key}});
   EXPECT_THAT(refused(keys({{"alice", other_key}}), server).server->failure(),
               HasSubstr("\"alice/"));
-  // Nor does the key of a client open what is meant for the group, or the other way round.
+  // A client's key is not valid for the group, nor the group's key for a client.
   EXPECT_FALSE(refused(keys({{""}}), server).client->is_established());
   EXPECT_FALSE(refused(keys({{"alice"}}), keys({{""}})).client->is_established());
 }
 
-/// Whoever has the same number of a key by chance, or says so, has not the key.
+/// The right number of a key, by chance or by lying, does not replace the key.
 TEST(tls_clients, prove_that_they_have_the_key) {
   const identity server = keys({{"alice"}});
-  // A server without the key learns what the client says.
+  // A server without the key still learns the client's identity.
   const ends seen = refused(keys({{"alice"}}), keys({{"bob", other_key}}));
   const std::string words = seen.server->failure();
   const std::size_t at = words.find("alice/");
@@ -94,13 +94,13 @@ TEST(tls_clients, prove_that_they_have_the_key) {
   EXPECT_EQ(refused(key(other_key, said), server).server->peer_name(), "");
 }
 
-TEST(tls_clients, what_they_say_cannot_write_control_sequences_into_logs) {
+TEST(tls_clients, cannot_write_control_sequences_into_logs) {
   const ends both = refused(key(key_text, "\x1b[2Jx\n[forged]"), keys({{"alice"}}));
   EXPECT_THAT(both.server->failure(),
               AllOf(HasSubstr("[2Jx"), Not(HasSubstr("\x1b")), Not(HasSubstr("\n"))));
 }
 
-TEST(tls_clients, one_is_no_server_for_another) {
+TEST(tls_clients, cannot_pose_as_servers) {
   const ends both = refused(keys({{"alice"}}), keys({{"bob", other_key}}));
   EXPECT_FALSE(both.client->is_established());
 }

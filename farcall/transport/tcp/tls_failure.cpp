@@ -17,15 +17,16 @@ constexpr const char* plain_hint = "is one of the two started with --plain?";
 
 std::string refusal_text(const tls_failure& why) {
   if (why.is_for_another) {
-    return "it is not for " + why.context + ": somebody on the way has led it here";
+    return "it is not for " + why.context +
+           ": a party on the network path may have redirected the connection";
   }
   if (!why.context.empty()) {
     return "the other side is not " + why.context +
-           " of this job: somebody on the way has led the connection there";
+           " of this job: a party on the network path may have redirected the connection";
   }
   if (!why.client.empty()) {
     return "the other side does not take the key of client " + why.client +
-           ": it has no such client (any more), or another key of it; ask who runs it";
+           ": it has no such client (any more), or another key of it; ask its operator";
   }
   if (why.has_clients) {
     return "it has no key of our clients" +
@@ -128,7 +129,7 @@ std::string certificate_text(const tls_failure& why) {
 } // namespace
 
 bool is_broken_off(const tls_failure& why) noexcept {
-  return why.cut_off || is_break(why.socket_reason);
+  return why.is_truncated || is_break(why.socket_reason);
 }
 
 std::string words(const tls_failure& why) {
@@ -144,9 +145,9 @@ std::string words(const tls_failure& why) {
            " Otherwise its log says why it refused";
   }
   if (why.socket_reason != 0) return begin + socket_failure_text(why.socket_reason);
-  if (why.cut_off) {
-    return "cut off: the connection ended without the other side's closing it (its process ended, "
-           "or somebody interferes)";
+  if (why.is_truncated) {
+    return "truncated: the connection ended without the other side's closing it (its process "
+           "ended, or somebody interferes)";
   }
   return begin + "TLS: " + openssl_text(why.openssl_reason);
 }

@@ -19,15 +19,16 @@
 namespace farcall::tcp {
 namespace {
 
-constexpr std::size_t longest_identity = 128;
-constexpr std::size_t largest_key_file = std::size_t{64} << 10;
+constexpr std::size_t max_identity = 128;
+constexpr std::size_t max_key_file = std::size_t{64} << 10;
 constexpr const char* cipher_name = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char cipher_number[] = {0x13, 0x01};
 
-/// A session made for a key counts as resumed, and must come from the context it is used in.
+/// Session context, which both ends set to the same value. OpenSSL treats a connection that uses a
+/// key as a resumed session, and refuses a session with another context.
 constexpr unsigned char session_context[] = "farcall";
 
-/// Takes OpenSSL's reasons of this thread off their queue, the last one as text.
+/// Returns the last reason in OpenSSL's error queue of this thread as text, and clears the queue.
 std::string openssl_reason() {
   const unsigned long code = ERR_peek_last_error();
   const char* text = ERR_reason_error_string(code);
@@ -49,14 +50,15 @@ struct free_list {
   void operator()(X509_CRL* list) const noexcept { X509_CRL_free(list); }
 };
 
-/// Between the name of a key and what the connection is for.
+/// Character between the name of a key and the purpose of the connection.
 constexpr char context_mark = '#';
 
-/// Of a key that no client has.
+/// Identity that names a group's key, which belongs to no client.
 constexpr const char* group_identity = "farcall";
 constexpr std::string_view pin_prefix = "sha256:";
 
-/// OpenSSL would wait for whoever writes into a pipe.
+/// Throws setting_error if the file is not regular, because OpenSSL would block on a FIFO until it
+/// has a writer.
 void require_regular_file(const std::string& file, const char* what) {
   struct stat status{};
   if (::stat(file.c_str(), &status) != 0)
@@ -75,7 +77,7 @@ bool is_number_of_host(const std::string& host) noexcept {
 } // namespace
 
 tls_identity::impl::impl() {
-  // Streams may live longer than main(), so OpenSSL must not clean up at exit.
+  // Disable OpenSSL's cleanup at exit, because streams may live longer than main().
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   ERR_clear_error();
   context_.reset(SSL_CTX_new(TLS_method()));
@@ -100,15 +102,16 @@ void tls_identity::impl::begin_keys() {
   has_key_ = true;
   SSL_CTX_set_psk_use_session_callback(context(), &offer_key);
   SSL_CTX_set_psk_find_session_callback(context(), &find_key);
-  // Without this a client would take any server that shows some certificate instead of the key.
+  // Require that every certificate fails the check. Without this, a client would accept any server
+  // that shows some certificate instead of the key.
   SSL_CTX_set_verify(context(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
                      [](int, X509_STORE_CTX*) { return 0; });
 }
 
 void tls_identity::impl::use_key(std::string identity, std::string client, secret key) {
-  if (identity.empty() || identity.size() > longest_identity ||
+  if (identity.empty() || identity.size() > max_identity ||
       identity.find('\0') != std::string::npos) {
-    throw setting_error("the name of a key has 1 to " + std::to_string(longest_identity) +
+    throw setting_error("the name of a key has 1 to " + std::to_string(max_identity) +
                         " characters; this one has " + std::to_string(identity.size()));
   }
   if (key.bytes().size() != key_bytes) {
@@ -117,7 +120,7 @@ void tls_identity::impl::use_key(std::string identity, std::string client, secre
   }
   if (key.is_wiped()) {
     throw setting_error("the key \"" + identity +
-                        "\" has nothing but zeros, which anybody can "
+                        "\" consists of zeros, which anybody can "
                         "guess; make another one ('farcall keygen')");
   }
   begin_keys();
@@ -133,7 +136,9 @@ void tls_identity::impl::use_keys(std::vector<named_key> keys) {
   for (named_key& k : keys) {
     std::string identity = group_identity;
     if (!k.name.empty()) {
-      // Which of a client's keys it is; says nothing about a key of random bytes.
+      // Make the identity from the client's name and some bytes of the key's hash, so that several
+      // keys of one client have different identities. These bytes reveal nothing about a random
+      // key.
       constexpr std::size_t shown_bytes = 4;
       const digest whole = digest_of(k.key.bytes());
       identity = k.name + '/' + hexadecimal(std::as_bytes(std::span(whole).first(shown_bytes)));
@@ -149,7 +154,7 @@ const std::string& tls_identity::impl::own_name() const noexcept {
 }
 
 SSL_SESSION* tls_identity::impl::key_session(SSL* ssl, const secret& held) noexcept {
-  // A fork does not have it.
+  // Refuse a key of zeros: keys are overwritten with zeros in forked processes.
   if (held.is_wiped()) return nullptr;
   const auto* key = reinterpret_cast<const unsigned char*>(held.bytes().data());
   const SSL_CIPHER* cipher = SSL_CIPHER_find(ssl, cipher_number);
@@ -198,12 +203,13 @@ int tls_identity::impl::find_key(SSL* ssl, const unsigned char* identity, std::s
     claim.is_for_another = self.keys_.contains(wanted) && context != claim.context;
   }
   const auto at = claim.is_for_another ? self.keys_.end() : self.keys_.find(wanted);
-  // For another name there is no key, and nothing else to go on with: the handshake fails.
+  // If no key has this name, return success without a key. The handshake then fails, because
+  // OpenSSL has no other method.
   if (at == self.keys_.end()) {
     try {
-      claim.unknown = valid_text(wanted.substr(0, longest_identity));
+      claim.unknown = valid_text(wanted.substr(0, max_identity));
     } catch (const std::exception&) {
-      // It goes unnamed.
+      // Without memory, the error text lacks the name.
     }
     return 1;
   }
@@ -238,7 +244,7 @@ int tls_identity::impl::check_pinned(X509_STORE_CTX* chain, void* self) noexcept
                                                         digest_of(shown)) != own.pinned_.end();
     if (is_known) return own.has_authority_ ? X509_verify_cert(chain) : 1;
   } catch (const std::exception&) {
-    // As unknown.
+    // If there is no memory, treat the key as unknown.
   }
   X509_STORE_CTX_set_error(chain, X509_V_ERR_CERT_UNTRUSTED);
   return 0;
@@ -247,7 +253,8 @@ int tls_identity::impl::check_pinned(X509_STORE_CTX* chain, void* self) noexcept
 void tls_identity::impl::pin(const std::string& server_keys) {
   for (const std::string& text : split(server_keys, ',')) {
     digest key{};
-    // Of 44 letters the last is '=', which stands for no byte: 33 are written.
+    // The array has one byte more than a key, because EVP_DecodeBlock() writes 33 bytes for 44
+    // letters, although the last letter is '=', which encodes no byte.
     std::array<unsigned char, 33> decoded{};
     constexpr std::size_t letters = 44;
     const bool is_key =
@@ -277,7 +284,7 @@ void tls_identity::impl::expect_server(SSL* ssl, const std::string& name) const 
   X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl);
   X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
                                               X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  // A number may name the interface that it is reached by.
+  // Remove the interface's name, with which an IPv6 number may end.
   const std::string number = name.substr(0, name.find('%'));
   check(is_number_of_host(number)
             ? X509_VERIFY_PARAM_set1_ip_asc(wanted, number.c_str()) == 1
@@ -327,7 +334,7 @@ void tls_identity::impl::load_revoked(const std::string& file) {
 
 void tls_identity::impl::use_certificates(const certificate_files& files) {
   const auto& [certificate_file, key_file, authority_file, revoked_file, server_keys] = files;
-  const secret key_text = read_private_file(key_file, largest_key_file);
+  const secret key_text = read_private_file(key_file, max_key_file);
   ERR_clear_error();
   require_regular_file(certificate_file, "certificate file");
   if (SSL_CTX_use_certificate_chain_file(context(), certificate_file.c_str()) != 1) {
@@ -340,7 +347,7 @@ void tls_identity::impl::use_certificates(const certificate_files& files) {
   const std::unique_ptr<BIO, free_bio> text(
       BIO_new_mem_buf(key_text.bytes().data(), static_cast<int>(key_text.bytes().size())));
   check(text != nullptr, "read a key");
-  // The callback keeps OpenSSL from asking for a pass phrase at the terminal.
+  // The callback gives no pass phrase, because OpenSSL would otherwise ask for one on the terminal.
   const std::unique_ptr<EVP_PKEY, free_key> key(PEM_read_bio_PrivateKey(
       text.get(), nullptr, [](char*, int, int, void*) { return -1; }, nullptr));
   if (!key) {

@@ -14,20 +14,26 @@
 
 namespace farcall::tcp {
 
-/// Of one connection: what it is for, and who the client says it is, as the accepting end learns
-/// during the handshake.
+/// Data of one handshake with a key: the identities and names that occur in it, and the purpose of
+/// the connection.
 struct key_claim {
-  std::string context; ///< behind the name of the key, in its identity; may be empty
-  std::string offered; ///< the connecting end's identity, while it shakes hands
-  const std::string* client = nullptr; ///< of the key that is used, in the identity
-  std::string unknown;                 ///< that there is no key for: as text, shortened
-  bool is_for_another = false;         ///< the key is known, and used for something else
+  /// Purpose of the connection. The connecting end adds it to the key's identity. May be empty.
+  std::string context;
+  std::string offered; ///< identity that this end sends if it connects
+  /// At the accepting end: name of the client whose key is in use. Owned by the tls_identity.
+  const std::string* client = nullptr;
+  /// At the accepting end: identity that the client has sent, shortened, if there is no key for it.
+  std::string unknown;
+  /// At the accepting end: true if there is a key for the client's identity, but the client names
+  /// another purpose.
+  bool is_for_another = false;
 };
 
-/// OpenSSL's side of an identity. Neither copied nor moved: the context points to it.
+/// OpenSSL's side of an identity. The object is neither copied nor moved, because OpenSSL's context
+/// points to it.
 class tls_identity::impl {
  public:
-  /// A context with what both kinds of identity have in common. Throws error.
+  /// Makes an OpenSSL context with the settings that both kinds of identity need. Throws error.
   impl();
 
   void use_key(std::string identity, std::string client, secret key);
@@ -35,15 +41,17 @@ class tls_identity::impl {
   void use_certificates(const certificate_files& files);
 
   [[nodiscard]] SSL_CTX* context() const noexcept { return context_.get(); }
-  /// True: keys; false: certificates.
+  /// True if the identity has keys, and false if it has certificates.
   [[nodiscard]] bool has_key() const noexcept { return has_key_; }
-  /// The client whose key a connecting side offers; empty: it has that of a group.
+  /// Returns the name of the client whose key a connecting end offers; empty for the key of a
+  /// group.
   [[nodiscard]] const std::string& own_name() const noexcept;
-  /// There are clients, so that one whose key is unknown may be no longer among them.
+  /// True if some keys belong to named clients. An unknown key may then be the key of a client that
+  /// was removed.
   [[nodiscard]] bool knows_clients() const noexcept { return knows_clients_; }
 
-  /// Has a connection fail whose other end has no certificate for that name or address. Throws
-  /// error.
+  /// Makes the handshake fail unless the peer's certificate is for this name or address. Does
+  /// nothing if the identity has keys or pinned public keys, or the name is empty. Throws error.
   void expect_server(SSL* ssl, const std::string& name) const;
   [[nodiscard]] std::string own_public_key() const;
 
@@ -75,7 +83,7 @@ class tls_identity::impl {
   bool has_key_ = false;
   bool knows_clients_ = false;
   bool has_authority_ = false;
-  std::vector<digest> pinned_; ///< of the public keys that a server may have
+  std::vector<digest> pinned_; ///< hashes of the public keys that a server may have
 };
 
 } // namespace farcall::tcp

@@ -41,11 +41,11 @@ ends established() {
   return both;
 }
 
-/// Threads may still use it, and forks run the handlers of exit() with locks that nobody opens any
-/// more.
-TEST(openssl, is_not_cleaned_up_at_exit_where_it_made_proofs_only) {
+/// Other threads may still use OpenSSL, and forked processes run exit() handlers with locks that
+/// are never unlocked.
+TEST(openssl, is_not_cleaned_up_after_making_proofs) {
   const auto end = [] {
-    // Registered before OpenSSL could register anything, so it runs after that.
+    // Registered before OpenSSL could register a handler, so that it runs afterwards.
     std::atexit([] { ::_exit(OPENSSL_init_crypto(0, nullptr) == 1 ? 0 : 1); });
     (void)hmac_of(secret::random(key_bytes), bytes_of("anything"));
     std::exit(2); // NOLINT(concurrency-mt-unsafe): there is no other thread
@@ -90,7 +90,7 @@ TEST(tls, works_on_a_socket_that_is_still_connecting) {
   writer.join();
 }
 
-TEST(tls, what_goes_over_the_socket_cannot_be_read) {
+TEST(tls, bytes_on_the_socket_are_encrypted) {
   auto [client, server] = established();
   ASSERT_EQ(write_all(*client, bytes_of("plain words")), io_status::done);
   pollfd waiting{server->fd(), POLLIN, 0};
@@ -104,7 +104,7 @@ TEST(tls, what_goes_over_the_socket_cannot_be_read) {
 
 TEST(tls, gathers_and_scatters) {
   auto [client, server] = established();
-  // Parts smaller and larger than a record, and empty ones.
+  // Parts smaller and larger than a record, and empty parts.
   const std::size_t sizes[] = {0, 64, 1, 40'000, 0, 16'384, 16'383, 3, 100'000, 0};
   bytes whole;
   std::vector<bytes> parts;
@@ -146,7 +146,7 @@ TEST(tls, parts_without_bytes_are_no_end) {
   }
 }
 
-TEST(tls, tells_of_bytes_that_the_socket_does_not_show) {
+TEST(tls, reports_buffered_bytes) {
   auto [client, server] = established();
   EXPECT_FALSE(server->has_buffered());
   ASSERT_EQ(write_all(*client, bytes_of("abc")), io_status::done);
@@ -169,7 +169,7 @@ TEST(tls, a_write_that_blocked_goes_on_from_another_address) {
   EXPECT_FALSE(client->write_wants_read());
   bytes got(data.size());
   std::thread reader([&, &from = *server] { EXPECT_EQ(read_all(from, got), io_status::done); });
-  // Each time from a fresh copy, and sometimes of fewer bytes than before.
+  // Each time from a new copy, and sometimes with fewer bytes than before.
   for (std::size_t turn = 0; sent < data.size(); ++turn) {
     const std::size_t size =
         std::min<std::size_t>(data.size() - sent, turn % 3 == 0 ? 10 : 500'000);
@@ -212,12 +212,12 @@ TEST(tls, large_transfers_both_ways_at_once) {
 
 // ---- the end ------------------------------------------------------------------------------------
 
-TEST(tls, an_end_in_order_leaves_the_other_direction_open) {
+TEST(tls, an_orderly_close_leaves_the_other_direction_open) {
   auto [client, server] = established();
-  ASSERT_EQ(write_all(*client, bytes_of("last words")), io_status::done);
+  ASSERT_EQ(write_all(*client, bytes_of("last bytes")), io_status::done);
   client->finish();
   EXPECT_EQ(write_from(*client, bytes_of("x")).status, io_status::failed);
-  EXPECT_EQ(received(*server, 10), bytes_of("last words"));
+  EXPECT_EQ(received(*server, 10), bytes_of("last bytes"));
   EXPECT_EQ(end_of(*server), io_status::closed);
   EXPECT_EQ(end_of(*server), io_status::closed);
   ASSERT_EQ(write_all(*server, bytes_of("still here")), io_status::done);
@@ -247,7 +247,7 @@ TEST(tls, an_end_behind_much_data_arrives_after_it) {
   }
   server->finish();
   flusher.join();
-  // The records that were under way when finish() came arrive as a whole.
+  // The records under way at the call of finish() arrive as a whole.
   ASSERT_GE(got.size(), sent);
   EXPECT_EQ(std::memcmp(got.data(), data.data(), got.size()), 0);
 }
@@ -258,12 +258,12 @@ TEST(tls, an_end_without_notice_is_a_failure) {
   ASSERT_EQ(::shutdown(client->fd(), SHUT_WR), 0);
   EXPECT_EQ(received(*server, 9), bytes_of("half a me"));
   EXPECT_EQ(end_of(*server), io_status::failed);
-  EXPECT_THAT(server->failure(), HasSubstr("cut off"));
+  EXPECT_THAT(server->failure(), HasSubstr("truncated: the connection ended"));
 }
 
 TEST(tls, bytes_that_somebody_changed_are_a_failure) {
   auto [client, server] = established();
-  // A record of application data that the key does not fit.
+  // A record of application data that is not encrypted with the key.
   const unsigned char forged[] = {23, 3, 3, 0, 20, 1, 2, 3, 4, 5, 6, 7, 8,
                                   9,  0, 1, 2, 3,  4, 5, 6, 7, 8, 9, 0};
   ASSERT_EQ(::send(client->fd(), forged, sizeof forged, 0), static_cast<ssize_t>(sizeof forged));
@@ -272,7 +272,7 @@ TEST(tls, bytes_that_somebody_changed_are_a_failure) {
   EXPECT_EQ(write_from(*server, bytes_of("x")).status, io_status::failed);
 }
 
-TEST(tls, writing_to_a_peer_that_is_gone_fails_without_a_signal) {
+TEST(tls, writing_to_a_closed_peer_raises_no_signal) {
   auto [client, server] = established();
   server.reset();
   EXPECT_TRUE(test::eventually(
@@ -295,7 +295,7 @@ TEST(tls, a_key_of_another_name_is_refused) {
   EXPECT_THAT(both.client->failure(), HasSubstr("another key"));
 }
 
-TEST(tls, ends_that_are_for_different_things_do_not_meet) {
+TEST(tls, ends_with_different_purposes_fail) {
   const std::string_view contexts[] = {"", "node 1", "node 2", "node 12"};
   for (const std::string_view of_client : contexts) {
     for (const std::string_view of_server : contexts) {
@@ -335,7 +335,7 @@ TEST(tls, garbage_is_refused) {
           is_server ? tls_server(std::move(a), key()) : tls_client(std::move(a), key());
       const auto theirs = plain_stream(std::move(b));
       bytes garbage = content(2000, n);
-      // Half of them look like a record of the handshake.
+      // Half of the cases look like a handshake record.
       if (n % 2 == 0) std::memcpy(garbage.data(), "\x16\x03\x01\x01\x00\x01", 6);
       ASSERT_EQ(write_all(*theirs, garbage), io_status::done);
       theirs->finish();
@@ -347,7 +347,7 @@ TEST(tls, garbage_is_refused) {
 }
 
 TEST(tls, a_handshake_that_stops_half_way_is_a_failure) {
-  // What a client sends first, cut off at several places.
+  // A client's first bytes, cut at several places.
   bytes hello;
   {
     auto [a, b] = tcp_pair();
@@ -379,7 +379,7 @@ TEST(tls, a_handshake_that_stops_half_way_is_a_failure) {
   }
 }
 
-TEST(tls, a_hello_that_is_played_again_gets_nowhere) {
+TEST(tls, a_replayed_hello_is_useless) {
   auto [a, b] = tcp_pair();
   auto [c, d] = tcp_pair();
   const auto client = tls_client(std::move(a), key());
@@ -392,14 +392,14 @@ TEST(tls, a_hello_that_is_played_again_gets_nowhere) {
   wait_to_read(*tap);
   hello.resize(read_into(*tap, hello).bytes);
   ASSERT_EQ(write_all(*replay, hello), io_status::done);
-  // The binder is right, so the server replies; without the client's secret that is of no use.
+  // The binder is right, so the server replies; the attacker lacks the client's ephemeral key.
   EXPECT_EQ(read_into(*server, none).status, io_status::would_block);
   ASSERT_EQ(write_all(*replay, hello), io_status::done);
   EXPECT_EQ(end_of(*server), io_status::failed);
   EXPECT_FALSE(server->is_established());
 }
 
-TEST(tls, says_that_nobody_listened) {
+TEST(tls, reports_a_missing_listener) {
   auto listeners = listen_on({"127.0.0.1", 0});
   const socket_address at = resolve(local_address(listeners[0].get()))[0];
   listeners.clear();
@@ -421,7 +421,7 @@ TEST(tls, an_identity_is_checked_when_it_is_made) {
   EXPECT_THROW((void)tls_client(std::move(a), nullptr), error);
 }
 
-/// What a client sends first: its hello, which is one record.
+/// Returns a client's first bytes: its hello, which is one record.
 bytes hello_of_a_client() {
   auto [client, server] = tcp_pair();
   const auto speaking = tls_client(std::move(client), key());
@@ -435,7 +435,7 @@ bytes hello_of_a_client() {
   return hello;
 }
 
-TEST(tls, a_server_is_not_woken_before_the_clients_hello_is_whole) {
+TEST(tls, a_server_wakes_after_the_complete_client_hello) {
   const bytes hello = hello_of_a_client();
   auto [client, accepted] = tcp_pair();
   const auto server = tls_server(std::move(accepted), key());
@@ -443,7 +443,7 @@ TEST(tls, a_server_is_not_woken_before_the_clients_hello_is_whole) {
   EXPECT_EQ(read_into(*server, got).status, io_status::would_block);
   pollfd come{server->fd(), POLLIN, 0};
   std::size_t sent = 0;
-  // A part of the header, the rest of it, and a part of what it announces.
+  // A part of the header, its rest, and a part of the record.
   for (const std::size_t part : {1, 4, 50}) {
     ASSERT_EQ(::send(client.get(), hello.data() + sent, part, MSG_NOSIGNAL),
               static_cast<ssize_t>(part));
@@ -455,12 +455,12 @@ TEST(tls, a_server_is_not_woken_before_the_clients_hello_is_whole) {
             static_cast<ssize_t>(hello.size() - sent));
   EXPECT_EQ(::poll(&come, 1, 10'000), 1);
   EXPECT_EQ(read_into(*server, got).status, io_status::would_block);
-  // It has replied.
+  // The server has replied.
   pollfd reply{client.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&reply, 1, 10'000), 1);
 }
 
-TEST(tls, a_hello_in_pieces_over_a_unix_socket_is_put_together) {
+TEST(tls, a_fragmented_hello_over_a_unix_socket_is_assembled) {
   const bytes hello = hello_of_a_client();
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
@@ -476,8 +476,8 @@ TEST(tls, a_hello_in_pieces_over_a_unix_socket_is_put_together) {
   EXPECT_EQ(::poll(&reply, 1, 10'000), 1);
 }
 
-/// In the heap of the process; sanitizers have another, of which the C library knows nothing.
-TEST(tls, a_client_that_has_not_said_hello_costs_a_server_less_than_8_KiB) {
+/// Measured by mallinfo2(); sanitizers have their own heap, which it does not see.
+TEST(tls, a_client_without_hello_costs_less_than_8_KiB) {
   constexpr std::size_t clients = 64;
   const identity ours = key();
   std::vector<std::pair<unique_fd, unique_fd>> sockets;

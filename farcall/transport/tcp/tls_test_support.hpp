@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-/// What tests of encrypted streams share.
+/// Support for tests of encrypted streams.
 namespace farcall::tcp::test_support {
 
 using identity = std::shared_ptr<const tls_identity>;
@@ -33,7 +33,7 @@ inline ends connected(const identity& of_client, const identity& of_server) {
   return {tls_client(std::move(client), of_client), tls_server(std::move(server), of_server)};
 }
 
-/// Runs the handshake, as far as it comes, from one thread.
+/// Runs the handshake, as far as possible, from one thread.
 inline void shake_hands(const ends& both) {
   bytes none(1);
   const auto has_ended = [&](stream& s) {
@@ -46,7 +46,7 @@ inline void shake_hands(const ends& both) {
   }));
 }
 
-/// Both ends of a handshake that must not succeed.
+/// Returns both ends of a handshake that must fail.
 inline ends refused(const identity& of_client, const identity& of_server) {
   ends both = connected(of_client, of_server);
   shake_hands(both);

@@ -16,8 +16,9 @@
 namespace farcall::tcp {
 namespace {
 
-/// A connection attempt does not wait here: where the queue is full, it fails.
-constexpr int longest_queue = SOMAXCONN;
+/// Longest backlog that the system allows, because a nonblocking connect to a Unix socket fails if
+/// the backlog is full.
+constexpr int max_queue = SOMAXCONN;
 
 std::string path_hint(int reason) {
   switch (reason) {
@@ -32,7 +33,7 @@ std::string path_hint(int reason) {
   }
 }
 
-/// What is in the way there, and what to do about it; empty where nothing is any more.
+/// Returns a text that says what occupies the path, and the remedy; empty if the path is free.
 std::string obstacle_text(const std::string& path) {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) return "";
@@ -68,9 +69,10 @@ bool is_refused(int type, const socket_address& at) noexcept {
   return attempt && ::connect(attempt.get(), at.data(), at.size()) != 0 && errno == ECONNREFUSED;
 }
 
-/// Of several servers that find a socket left behind, one replaces it, and not what another has
-/// just put there. No descriptor: others can hold the lock as long as they like, and may keep us
-/// from reading the folder.
+/// Locks the folder of a socket. If several servers find an abandoned socket, the lock ensures that
+/// one of them replaces it, and that none replaces another server's new socket. Returns no
+/// descriptor if access to the folder is denied. Also gives up after a second, because other
+/// processes can hold the lock as long as they like.
 unique_fd lock_folder_of(const std::string& path) noexcept {
   constexpr int attempts = 100;
   const std::string folder = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
@@ -121,8 +123,10 @@ bool is_left_behind(const std::string& path) {
     return false;
   }
   const socket_address at = socket_address::of_path(path);
-  // Linux tells a datagram socket that it is of the wrong type where one for streams is bound,
-  // which never hears of it. The other attempt is for systems that refuse in that case, too.
+  // First try to connect with a datagram socket, which a listener does not notice. If a stream
+  // socket is bound to the path, Linux refuses this attempt with EPROTOTYPE. Other systems may
+  // refuse it with ECONNREFUSED even if a process listens, so that the second attempt uses a stream
+  // socket.
   return is_refused(SOCK_DGRAM, at) && is_refused(SOCK_STREAM, at);
 }
 
@@ -130,7 +134,8 @@ unique_fd listen_at(const std::string& path) {
   const socket_address at = socket_address::of_path(path);
   const unique_fd lock = lock_folder_of(path);
   unique_fd made = make_unix_socket();
-  // Linux gives the file the rights of the socket. There is no moment with more.
+  // Set the mode before bind(), because Linux gives the file the mode of the socket, so that the
+  // file never has more rights.
   if (!made || ::fchmod(made.get(), S_IRUSR | S_IWUSR) != 0) cannot_listen_at(path, errno);
   if (::bind(made.get(), at.data(), at.size()) != 0) {
     const int reason = errno;
@@ -145,7 +150,7 @@ unique_fd listen_at(const std::string& path) {
       cannot_listen_at(path, errno);
     }
   }
-  if (::listen(made.get(), longest_queue) != 0) {
+  if (::listen(made.get(), max_queue) != 0) {
     const int reason = errno;
     ::unlink(path.c_str());
     cannot_listen_at(path, reason);

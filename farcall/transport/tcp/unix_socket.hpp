@@ -9,49 +9,49 @@
 
 namespace farcall::tcp {
 
-/// File of a listening Unix socket, which ends with this object.
+/// File of a Unix socket that listens. The destructor removes the file.
 class socket_file {
  public:
   socket_file() noexcept = default;
-  /// What has just been bound at `path`.
+  /// Takes charge of the file that bind() has just made at `path`.
   explicit socket_file(std::string path) noexcept;
   socket_file(socket_file&& other) noexcept;
   socket_file& operator=(socket_file&& other) noexcept;
   socket_file(const socket_file&) = delete;
   socket_file& operator=(const socket_file&) = delete;
-  /// Leaves what another process has put in its place.
+  /// Removes the file unless another process has replaced it.
   ~socket_file();
 
  private:
   void remove() noexcept;
 
-  std::string path_; ///< empty: none
+  std::string path_; ///< empty if there is no file to remove
   dev_t volume_ = 0;
   ino_t number_ = 0;
 };
 
-/// Listens at a path with the owner's rights only, whatever the umask. A socket that a process has
-/// left behind there is replaced. May block for a second, while another server does the same in
-/// that folder. The socket does not block and closes on exec. Throws error that
-/// names the path, the reason and the remedy.
+/// Listens at a path. The socket's file gets mode 0600, whatever the umask is. Replaces an
+/// abandoned socket. Waits for up to a second if another process has locked the folder, for
+/// instance a server that starts there at the same time. The socket is non-blocking and
+/// close-on-exec. Throws error with the path, the reason and the remedy.
 [[nodiscard]] unique_fd listen_at(const std::string& path);
 
-/// A socket of our user's at which no process listens, nor is about to. Who listens there takes no
-/// notice.
+/// True if the path is an abandoned socket of this process's user: no process listens at it, and
+/// none has bound it in order to listen. A listener does not notice this check.
 [[nodiscard]] bool is_left_behind(const std::string& path);
 
-/// The file there is neither our user's nor root's.
+/// True if the owner of the file is neither this process's user nor root.
 [[nodiscard]] bool is_file_of_another_user(const std::string& path) noexcept;
 
-/// A connection, or a listener, of Unix sockets.
+/// True if the descriptor is a Unix socket, which may be a listener or a connection.
 [[nodiscard]] bool is_unix(int fd) noexcept;
 
-/// The user whose process is at the other end of a connection; nothing where it is not one of Unix
-/// sockets. Of a process that listens: who it was when it began to.
+/// Returns the user of the process at the other end of a Unix socket; nullopt if `fd` is no Unix
+/// socket. For a connection to a listener, this is the user who has called listen().
 [[nodiscard]] std::optional<uid_t> peer_user(int fd) noexcept;
 
-/// At the other end of a Unix socket is a process of neither our user nor root, who could do to us
-/// what they want without it.
+/// True if the process at the other end of a Unix socket runs neither as this process's user nor as
+/// root. Root is trusted, because it could harm this process in other ways, too.
 [[nodiscard]] bool is_of_another_user(int fd) noexcept;
 
 } // namespace farcall::tcp

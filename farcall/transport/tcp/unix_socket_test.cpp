@@ -72,20 +72,20 @@ TEST_F(unix_socket, takes_connections_and_knows_whose_they_are) {
   }
 }
 
-TEST_F(unix_socket, of_a_process_that_has_ended_is_replaced) {
+TEST_F(unix_socket, left_by_an_ended_process_is_replaced) {
   (void)listen_at(path_);
   ASSERT_TRUE(is_there());
   const unique_fd listener = listen_at(path_);
   EXPECT_NO_THROW((void)connect_to({path_}, clock::now() + std::chrono::seconds(20)));
 }
 
-TEST_F(unix_socket, at_which_another_listens_stays_its_own) {
+TEST_F(unix_socket, with_a_listener_is_not_replaced) {
   const unique_fd listener = listen_at(path_);
   EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("another"))));
   EXPECT_NO_THROW((void)connect_to({path_}, clock::now() + std::chrono::seconds(20)));
 }
 
-TEST_F(unix_socket, at_which_somebody_listens_is_not_disturbed_by_a_look) {
+TEST_F(unix_socket, with_a_listener_is_not_disturbed_by_checks) {
   {
     const unique_fd listener = listen_at(path_);
     EXPECT_FALSE(is_left_behind(path_));
@@ -94,7 +94,7 @@ TEST_F(unix_socket, at_which_somebody_listens_is_not_disturbed_by_a_look) {
     EXPECT_FALSE(accept_from(listener.get())) << "a connection has come";
   }
   EXPECT_TRUE(is_left_behind(path_));
-  // Between bind() and listen().
+  // The state between bind() and listen().
   const socket_address at = socket_address::of_path(path_);
   ASSERT_EQ(::unlink(path_.c_str()), 0);
   const unique_fd bound(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -110,7 +110,7 @@ TEST_F(unix_socket, is_no_file_that_was_left_behind) {
   EXPECT_FALSE(is_left_behind("/" + std::string(200, 'x')));
 }
 
-TEST_F(unix_socket, does_not_take_the_place_of_a_file) {
+TEST_F(unix_socket, does_not_replace_a_file) {
   std::ofstream(path_) << "precious";
   EXPECT_THAT(listening(), ThrowsMessage<error>(AllOf(HasSubstr(path_ + ": a file is there"),
                                                       HasSubstr("remove it"))));
@@ -126,7 +126,7 @@ TEST_F(unix_socket, does_not_take_the_place_of_a_file) {
                                                       HasSubstr(path_ + "/farcall.socket"))));
 }
 
-TEST_F(unix_socket, of_another_user_stays_his) {
+TEST_F(unix_socket, left_by_another_user_stays) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root makes files of others";
   (void)listen_at(path_);
   ASSERT_EQ(::chown(path_.c_str(), 1, 1), 0);
@@ -135,7 +135,7 @@ TEST_F(unix_socket, of_another_user_stays_his) {
   EXPECT_TRUE(is_there());
 }
 
-TEST_F(unix_socket, is_not_held_up_by_who_locks_the_folder) {
+TEST_F(unix_socket, is_made_despite_a_locked_folder) {
   const unique_fd lock(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(lock.get(), LOCK_EX), 0);
   EXPECT_NO_THROW((void)listen_at(path_));
@@ -143,7 +143,7 @@ TEST_F(unix_socket, is_not_held_up_by_who_locks_the_folder) {
   EXPECT_TRUE(is_there());
 }
 
-TEST_F(unix_socket, at_which_too_many_wait_is_asked_again) {
+TEST_F(unix_socket, with_a_full_backlog_is_tried_again) {
   const unique_fd listener = listen_at(path_);
   ASSERT_EQ(::listen(listener.get(), 0), 0);
   std::vector<unique_fd> waiting;
@@ -171,7 +171,7 @@ TEST_F(unix_socket, needs_a_folder_and_a_path_of_bounded_length) {
   EXPECT_THAT(listening(), ThrowsMessage<error>(HasSubstr("107")));
 }
 
-TEST_F(unix_socket, where_nobody_listens_says_so) {
+TEST_F(unix_socket, without_a_listener_fails_with_advice) {
   const auto connecting = [&] {
     (void)connect_to({path_}, clock::now() + std::chrono::seconds(20));
   };
@@ -180,7 +180,7 @@ TEST_F(unix_socket, where_nobody_listens_says_so) {
   EXPECT_THAT(connecting, ThrowsMessage<error>(AllOf(HasSubstr(path_), HasSubstr("serve"))));
 }
 
-TEST_F(unix_socket, file_ends_with_its_object_unless_another_has_its_place) {
+TEST_F(unix_socket, file_is_removed_unless_another_replaced_it) {
   unique_fd listener = listen_at(path_);
   {
     socket_file file(path_);
@@ -192,7 +192,7 @@ TEST_F(unix_socket, file_ends_with_its_object_unless_another_has_its_place) {
   listener = listen_at(path_);
   {
     const socket_file file(path_);
-    // Another file while the first is there, so that it has another number.
+    // Make another file while the first one exists, so that their inode numbers differ.
     const std::string aside = folder_ / "aside";
     ASSERT_EQ(::rename(path_.c_str(), aside.c_str()), 0);
     listener = listen_at(path_);
@@ -200,7 +200,7 @@ TEST_F(unix_socket, file_ends_with_its_object_unless_another_has_its_place) {
   EXPECT_TRUE(is_there());
 }
 
-TEST_F(unix_socket, is_none_of_tcp) {
+TEST_F(unix_socket, differs_from_a_tcp_socket) {
   const std::vector<unique_fd> listeners = listen_on({"127.0.0.1", 0});
   const unique_fd near =
       connect_to(local_address(listeners.front().get()), clock::now() + std::chrono::seconds(20));

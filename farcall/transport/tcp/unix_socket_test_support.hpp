@@ -17,7 +17,7 @@
 
 namespace farcall::tcp::test_support {
 
-/// Listens at a Unix socket as another user, as long as it lives.
+/// Listens at a Unix socket as another user, during its lifetime.
 class listener_of_nobody {
  public:
   listener_of_nobody() {

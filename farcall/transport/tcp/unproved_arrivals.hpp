@@ -9,17 +9,18 @@
 
 namespace farcall::tcp {
 
-/// The connections of a node that have not proved yet that they belong to its job. They have an
-/// eighth of the descriptors that the process may have, and 256 at most: the program wants some,
-/// too. Any thread.
+/// Connections to a node that have not proved yet that they belong to the node's job. Their number
+/// is limited to an eighth of the descriptors that the process may open, and to 256, because the
+/// program needs descriptors, too. Any thread may use it.
 class unproved_arrivals {
  public:
-  /// Takes over a connection, and is given what to call, not from within, when that has come or has
-  /// failed.
+  /// Function that takes over a connection, and returns the function that refuses it. `decided` is
+  /// called after the function has returned, when the connection was accepted or has failed.
   using receiver = std::function<refusal(std::function<void()> decided)>;
 
-  /// Has `receive` called; where there is no room, one connection is refused before (see
-  /// unproved_peers). `peer` is its address as text. Throws what `receive` does.
+  /// Calls `receive` for a new connection. If the limit is reached, first refuses another
+  /// connection (see unproved_peers). `peer` is the peer's address as text. Throws what `receive`
+  /// throws.
   void add(const std::string& peer, const receiver& receive);
 
  private:

@@ -22,7 +22,7 @@
 namespace farcall::tcp::unproved_arrivals_test {
 namespace {
 
-/// While it lives this process may have so many descriptors.
+/// Sets this process's limit of descriptors during its lifetime.
 class descriptor_limit_of_test {
  public:
   explicit descriptor_limit_of_test(rlim_t limit) {
@@ -66,12 +66,12 @@ TEST_F(unproved_arrivals_test, have_an_eighth_of_the_descriptors) {
   EXPECT_EQ(refused_.size(), 1U);
 }
 
-/// The reactor stands still meanwhile.
-TEST(unproved_arrivals_of_sockets, closes_a_connection_where_it_is_displaced) {
+/// The loop does not run meanwhile.
+TEST(unproved_arrivals_of_sockets, closes_a_displaced_connection_at_once) {
   const descriptor_limit_of_test limit(256);
   constexpr std::size_t space = 32;
   constexpr std::size_t too_many = 24;
-  reactor loop;
+  event_loop loop;
   const connection_security security{
       std::make_shared<const job_credentials>(job_credentials::make(false)), nullptr};
   unproved_arrivals all;
@@ -106,7 +106,7 @@ TEST(unproved_limit, follows_the_limit_of_descriptors) {
 }
 
 TEST(acceptor_test, holds_fewer_connections_with_few_descriptors) {
-  reactor loop;
+  event_loop loop;
   std::vector<unique_fd> listeners = listen_on({"127.0.0.1", 0});
   std::shared_ptr<acceptor> few;
   {
@@ -125,7 +125,7 @@ TEST(acceptor_test, holds_fewer_connections_with_few_descriptors) {
   EXPECT_EQ(few->unproved(), 8U);
 }
 
-TEST_F(unproved_arrivals_test, that_have_proved_themselves_make_room) {
+TEST_F(unproved_arrivals_test, that_have_proved_themselves_free_their_places) {
   for (std::size_t i = 0; i < 10 * an_eighth; ++i) {
     come("192.0.2.1:5000");
     decided_.back()();
@@ -133,7 +133,7 @@ TEST_F(unproved_arrivals_test, that_have_proved_themselves_make_room) {
   EXPECT_TRUE(refused_.empty());
 }
 
-TEST_F(unproved_arrivals_test, of_others_are_not_displaced_by_a_flood) {
+TEST_F(unproved_arrivals_test, from_other_sources_survive_a_flood) {
   come("192.0.2.2:5000");
   for (std::size_t i = 0; i < 10 * an_eighth; ++i)
     come("192.0.2.1:5000");

@@ -51,7 +51,7 @@ std::size_t unproved_limit(std::size_t most) noexcept {
 }
 
 connection_sources::connection_sources(std::size_t most)
-    : most_(most), random_(std::random_device()()) {}
+    : max_(most), random_(std::random_device()()) {}
 
 void connection_sources::add(std::uint64_t connection, const std::string& source) {
   by_source_[source].push_back(connection);
@@ -66,8 +66,9 @@ void connection_sources::remove(std::uint64_t connection, const std::string& sou
 }
 
 std::optional<std::uint64_t> connection_sources::displaced() {
-  if (size_ < most_) return std::nullopt;
-  // Of several that have as many, none is safe for its address.
+  if (size_ < max_) return std::nullopt;
+  // If several sources have the largest number of connections, choose among the connections of all
+  // these sources, so that no source is safe because of its address.
   std::size_t most = 0;
   std::vector<std::uint64_t> all;
   for (const auto& [source, connections] : by_source_) {

@@ -32,7 +32,7 @@ TEST(connection_sources, the_loopback_network_is_one_source) {
   EXPECT_NE(source_of("127.0.0.1:5000"), source_of("128.0.0.1:5000"));
 }
 
-TEST(connection_sources, nobody_is_displaced_while_there_is_room) {
+TEST(connection_sources, connections_stay_while_there_is_space) {
   connection_sources all(3);
   for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(all.displaced(), std::nullopt);
@@ -64,11 +64,12 @@ TEST(connection_sources, a_flood_displaces_itself) {
     there.insert(i);
   }
   EXPECT_EQ(there.size(), 126U);
-  // Else a flood from one's own machine would leave nobody the time to say what he wants.
+  // Displacing always the oldest would let a local flood leave no connection the time to send its
+  // request.
   EXPECT_FALSE(is_first_always);
 }
 
-TEST(connection_sources, of_sources_that_have_as_many_none_is_safe) {
+TEST(connection_sources, all_equally_large_sources_can_be_displaced) {
   connection_sources all(8);
   for (std::uint64_t i = 0; i < 8; ++i)
     all.add(i, std::to_string(i));
@@ -78,7 +79,7 @@ TEST(connection_sources, of_sources_that_have_as_many_none_is_safe) {
   EXPECT_EQ(displaced.size(), 8U);
 }
 
-TEST(unproved_peers, keep_what_their_owner_keeps_of_each) {
+TEST(unproved_peers, keep_the_owners_data_of_each) {
   unproved_peers<std::unique_ptr<int>> all(2);
   EXPECT_EQ(all.first(), std::nullopt);
   const std::uint64_t one = all.add("192.0.2.1:5000", std::make_unique<int>(1));

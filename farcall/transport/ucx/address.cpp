@@ -8,17 +8,18 @@
 namespace farcall::ucx {
 namespace {
 
-/// In front of the worker's address.
+/// Precedes the worker's address.
 struct head {
   std::uint64_t key = 0;
-  std::uint64_t check = 0; ///< over everything else
+  std::uint64_t check = 0; ///< checksum of all other bytes of the address
   std::uint64_t place = 0;
   std::uint32_t has_network = 0;
   std::uint32_t worker_bytes = 0;
 };
 
-/// FNV-1a. Against accidents: UCX reads an address without a bound, and aborts the process when it
-/// is none.
+/// Returns the FNV-1a hash of an address, by which decode_address() detects accidental changes. UCX
+/// must not get a damaged address: it reads an address without a bound, and aborts the process if
+/// the address is invalid.
 std::uint64_t check_of(const head& h, std::span<const std::byte> worker) noexcept {
   std::uint64_t sum = 0xcbf29ce484222325;
   const auto add = [&](std::uint64_t value) { sum = (sum ^ value) * 0x100000001b3; };
@@ -31,9 +32,10 @@ std::uint64_t check_of(const head& h, std::span<const std::byte> worker) noexcep
   return sum;
 }
 
-/// UCX's have some ten bytes for each device.
-constexpr std::uint32_t least_bytes = 8;
-constexpr std::uint32_t most_bytes = 16384;
+/// Bounds of the size of a worker's address, in which UCX needs some ten bytes for each network
+/// device.
+constexpr std::uint32_t min_bytes = 8;
+constexpr std::uint32_t max_bytes = 16384;
 
 } // namespace
 
@@ -51,7 +53,7 @@ address decode_address(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof h) throw malformed_message("a node's UCX address is cut short");
   std::memcpy(&h, bytes.data(), sizeof h);
   if (h.worker_bytes != bytes.size() - sizeof h || h.has_network > 1 ||
-      h.worker_bytes < least_bytes || h.worker_bytes > most_bytes) {
+      h.worker_bytes < min_bytes || h.worker_bytes > max_bytes) {
     throw malformed_message("a node's UCX address has another length than it says");
   }
   const auto worker = bytes.subspan(sizeof h);

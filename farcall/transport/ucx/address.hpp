@@ -7,20 +7,21 @@
 
 namespace farcall::ucx {
 
-/// What a node's card says of UCX: all that a peer needs to reach it.
+/// UCX's part of a node's card, with all data that a peer needs to reach the node.
 struct address {
-  std::uint64_t key = 0; ///< peers name it in all that they send
-  /// Of its network namespace; 0: it cannot be told. Where it is equal, shared memory reaches it.
+  std::uint64_t key = 0; ///< key that peers must put into all messages to the node
+  /// Hash of the node's network namespace, or 0 if unknown. Nodes with equal hashes reach each
+  /// other through shared memory.
   std::uint64_t place = 0;
-  bool has_network = false;          ///< it can be reached from elsewhere
-  std::span<const std::byte> worker; ///< of ucp_worker_get_address
+  bool has_network = false;          ///< true if other machines can reach the node
+  std::span<const std::byte> worker; ///< from ucp_worker_get_address
 };
 
-/// This process's.
+/// Returns the value of `place` for this process.
 [[nodiscard]] std::uint64_t own_place();
 
 [[nodiscard]] std::vector<std::byte> encode(const address& a);
-/// Throws malformed_message. The result points into `bytes`.
+/// Decodes an address. The result refers to memory in `bytes`. Throws malformed_message.
 [[nodiscard]] address decode_address(std::span<const std::byte> bytes);
 
 } // namespace farcall::ucx

@@ -11,7 +11,8 @@
 namespace farcall::ucx {
 namespace {
 
-/// What does not fit a record costs another round trip.
+/// Factor by which rings are larger than in shared memory, so that longer messages fit a record. A
+/// message that does not fit a record costs another round trip.
 constexpr std::uint32_t ring_factor = 4;
 
 std::vector<availability> available() {
@@ -29,14 +30,15 @@ std::unique_ptr<transport> make_here(transport_site& site) {
   options o;
   o.self = site.self;
   o.nodes = site.nodes;
-  o.ring_bytes = std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(largest_ring));
+  o.ring_bytes = std::min(site.lane_bytes * ring_factor, static_cast<std::uint32_t>(max_ring));
   o.machine = site.machine;
   o.doorbells = site.doorbells;
   o.windows = site.windows;
   try {
     return ucx::make(std::move(o));
   } catch (const error& e) {
-    // Nodes that nothing else reaches are refused for that; others have other ways.
+    // Continue without this transport. A node that can only be reached by UCX is refused later. All
+    // other nodes have another route.
     log::warning(e.what());
     return nullptr;
   }

@@ -4,7 +4,7 @@
 
 namespace farcall::ucx {
 
-/// The row: "ucx", "ucx:4".
+/// Returns the table row of the transport with the URLs "ucx" and "ucx:4".
 [[nodiscard]] transport_entry entry();
 
 } // namespace farcall::ucx

@@ -1,4 +1,5 @@
-// The transport as a module, which programs load: FARCALL_TRANSPORT_MODULES=libfarcall-ucx.so.
+// The transport ucx as a module, which programs load with
+// FARCALL_TRANSPORT_MODULES=libfarcall-ucx.so.
 
 #include <farcall/transport/transport_module.hpp>
 #include <farcall/transport/ucx/entry.hpp>

@@ -19,7 +19,8 @@ void peer_table::admit(const card& peer) {
   e.address_bytes = static_cast<std::uint32_t>(its.worker.size());
   e.windows = static_cast<std::uint32_t>(peer.windows.size());
   e.key = its.key;
-  // Release; partner: the acquire load in is_admitted().
+  // Release, paired with the acquire load in is_admitted(), so that a thread that sees the node as
+  // admitted also sees the complete entry.
   e.is_admitted.store(true, std::memory_order_release);
 }
 

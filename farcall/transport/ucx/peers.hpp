@@ -15,33 +15,37 @@
 
 namespace farcall::ucx {
 
-/// A node that something was sent to, or that has sent something.
+/// A node with which this one has exchanged messages.
 struct used_peer {
   connection to;
 };
 
-/// Nodes that have joined. Of one that is never used there is its address and nothing else.
+/// Table of the nodes that have joined. For a node to which no message is sent, the table only
+/// stores the address, the key and the windows.
 class peer_table {
  public:
   peer_table(worker& by, std::size_t nodes) : worker_(&by), known_(nodes) {}
 
-  /// One thread at a time. Throws malformed_message, std::bad_alloc.
+  /// Stores a node that has joined. Called by one thread at a time. Throws malformed_message,
+  /// std::bad_alloc.
   void admit(const card& peer);
-  /// Without the lock. False for numbers of no node.
+  /// True if the node with number `peer` was admitted. False also if no node has this number.
+  /// Called without the lock.
   [[nodiscard]] bool is_admitted(node_id peer) const noexcept {
-    // Acquire; partner: the release store in admit().
+    // Acquire, paired with the release store in admit(), so that the caller sees the complete entry
+    // of an admitted node.
     return peer < known_.size() && known_[peer].is_admitted.load(std::memory_order_acquire);
   }
-  /// Without the lock. Whether [address, address + bytes) lies in a window of the peer's.
+  /// True if [address, address + bytes) is in a window of the peer. Called without the lock.
   [[nodiscard]] bool is_inside(node_id peer, std::uint64_t address,
                                std::uint64_t bytes) const noexcept;
 
   // ---- with the worker's lock
 
-  /// Of any node, also one that is not admitted yet; the same for as long as the table lives.
-  /// Throws std::bad_alloc.
+  /// Returns the object of the node `peer`, which need not be admitted yet. The first call makes
+  /// the object, which stays at its address as long as the table lives. Throws std::bad_alloc.
   [[nodiscard]] used_peer& use(node_id peer);
-  /// Null for a peer that is not used.
+  /// Returns the object of the peer, or null if this process has not used that peer so far.
   [[nodiscard]] used_peer* find(node_id peer) noexcept {
     return peer < known_.size() ? known_[peer].used.get() : nullptr;
   }
@@ -51,12 +55,13 @@ class peer_table {
       f(*known_[n].used);
   }
 
-  /// One that can be sent to. Throws error.
+  /// Returns the object of the peer, and connects to the peer first if this was not done before.
+  /// Throws error.
   [[nodiscard]] connection& connected(node_id peer);
 
  private:
   struct entry {
-    std::unique_ptr<std::byte[]> bytes; ///< the worker's address, then the windows
+    std::unique_ptr<std::byte[]> bytes; ///< the worker's address, followed by the windows
     std::uint32_t address_bytes = 0;
     std::uint32_t windows = 0;
     std::uint64_t key = 0;

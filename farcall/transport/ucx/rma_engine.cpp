@@ -10,10 +10,11 @@
 namespace farcall::ucx {
 namespace {
 
-/// More than UCX's queues in shared memory hold.
-constexpr unsigned most_messages_waiting = 4096;
-/// Replies to nodes that are not admitted yet: more than they can have under way.
-constexpr std::size_t most_early = 4096;
+/// Upper bound of the messages that can wait in UCX's queues in shared memory.
+constexpr unsigned max_messages_waiting = 4096;
+/// Limit of the stored replies to nodes that are not admitted yet. The limit is higher than the
+/// number of requests that such nodes can have in flight.
+constexpr std::size_t max_early = 4096;
 
 ucp_request_param_t with_callback(void (*sent)(void*, ucs_status_t, void*), void* data) {
   ucp_request_param_t param{};
@@ -27,10 +28,10 @@ ucp_request_param_t with_callback(void (*sent)(void*, ucs_status_t, void*), void
 
 struct active_message_rma::sent_piece final : piece {
   active_message_rma* engine = nullptr;
-  copy_header header; ///< UCX reads it until it is sent
+  copy_header header; ///< header, which UCX reads until the message was sent
 };
 
-struct active_message_rma::answer {
+struct active_message_rma::response {
   active_message_rma* engine = nullptr;
   node_id to = no_node;
   message kind{};
@@ -39,7 +40,7 @@ struct active_message_rma::answer {
   std::size_t bytes = 0;
 };
 
-/// A put that is coming into a window of ours.
+/// A put whose bytes are being received into a window of this node.
 struct active_message_rma::arrival {
   active_message_rma* engine = nullptr;
   copy_header header;
@@ -50,13 +51,13 @@ active_message_rma::active_message_rma(worker& by, node_id self, std::vector<mem
     : message_rma(by, std::move(own)), worker_(&by), self_(self), peers_(&peers) {}
 
 active_message_rma::~active_message_rma() {
-  for (answer* const a : sending_)
+  for (response* const a : sending_)
     delete a;
   for (arrival* const a : arriving_)
     delete a;
 }
 
-// ---- our side of copies that we ask for ---------------------------------------------------------
+// ---- copies that this node requests -------------------------------------------------------------
 
 std::unique_ptr<message_rma::piece> active_message_rma::make_piece() {
   auto made = std::make_unique<sent_piece>();
@@ -86,17 +87,19 @@ void active_message_rma::on_piece_sent(void* request, ucs_status_t status, void*
   p.engine->was_sent(p, status == UCS_OK);
 }
 
-/// Where UCX does not notice that the peer is gone, it acts on messages only, and no more come.
+/// True if UCX does not detect that the peer is gone. UCX then never continues the piece, because
+/// only a message of the peer would make it do so.
 bool active_message_rma::may_stay(const piece& p) const noexcept {
   return !static_cast<const connection&>(*p.to).handles_errors;
 }
 
 void active_message_rma::forget(node_id peer) noexcept {
-  for (auto* const waiting : {&answers_, &early_})
+  for (auto* const waiting : {&replies_, &early_})
     std::erase_if(*waiting, [&](const auto& a) { return a->to == peer; });
-  // What it has sent before may be meant for memory that its copies' callers get back now. Not by
-  // poll(): what follows from messages can wait.
-  for (unsigned seen = 0; seen < most_messages_waiting;) {
+  // First receive the messages that the peer has sent before it was gone. If they arrived later,
+  // they could change memory that callers get back when end_all() ends the copies. Do not call
+  // poll(), because the work that follows from these messages can wait.
+  for (unsigned seen = 0; seen < max_messages_waiting;) {
     const unsigned messages = ::ucp_worker_progress(worker_->handle());
     if (messages == 0) break;
     seen += messages;
@@ -104,7 +107,7 @@ void active_message_rma::forget(node_id peer) noexcept {
   end_all(peer);
 }
 
-// ---- answers to us ------------------------------------------------------------------------------
+// ---- replies to this node -----------------------------------------------------------------------
 
 ucs_status_t active_message_rma::take(message kind, const copy_header& h, void* data,
                                       std::size_t bytes, bool is_rendezvous) noexcept {
@@ -165,11 +168,11 @@ void active_message_rma::on_piece_received(void* request, ucs_status_t status,
   p.engine->end(p, status == UCS_OK);
 }
 
-// ---- what peers ask for -------------------------------------------------------------------------
+// ---- copies that peers request ------------------------------------------------------------------
 
 ucs_status_t active_message_rma::take_put(const copy_header& h, void* data, std::size_t bytes,
                                           bool is_rendezvous) {
-  auto made = std::make_unique<answer>();
+  auto made = std::make_unique<response>();
   made->engine = this;
   made->to = h.from;
   made->kind = message::done;
@@ -195,13 +198,13 @@ ucs_status_t active_message_rma::take_put(const copy_header& h, void* data, std:
     arriving_.erase(coming.get());
     if (request != nullptr) {
       made->header.status = copy_status::refused;
-      answers_.push_back(std::move(made));
+      replies_.push_back(std::move(made));
       return UCS_PTR_STATUS(request);
     }
-    answers_.push_back(std::move(made));
+    replies_.push_back(std::move(made));
     return UCS_INPROGRESS;
   }
-  answers_.push_back(std::move(made));
+  replies_.push_back(std::move(made));
   return UCS_OK;
 }
 
@@ -211,13 +214,13 @@ void active_message_rma::on_put_received(void* request, ucs_status_t status, std
   a->engine->worker_->end_request(request);
   a->engine->arriving_.erase(a.get());
   try {
-    auto made = std::make_unique<answer>();
+    auto made = std::make_unique<response>();
     made->engine = a->engine;
     made->to = a->header.from;
     made->kind = message::done;
     made->header.id = a->header.id;
     made->header.status = status == UCS_OK ? copy_status::done : copy_status::refused;
-    a->engine->answers_.push_back(std::move(made));
+    a->engine->replies_.push_back(std::move(made));
   } catch (const std::bad_alloc&) {
     static auto& lines = *new log::limited_log("more copies got no reply");
     lines.error("no memory for the reply to a copy");
@@ -225,7 +228,7 @@ void active_message_rma::on_put_received(void* request, ucs_status_t status, std
 }
 
 void active_message_rma::take_get(const copy_header& h) {
-  auto made = std::make_unique<answer>();
+  auto made = std::make_unique<response>();
   made->engine = this;
   made->to = h.from;
   made->kind = message::data;
@@ -236,21 +239,21 @@ void active_message_rma::take_get(const copy_header& h) {
   } else {
     made->header.status = copy_status::refused;
   }
-  answers_.push_back(std::move(made));
+  replies_.push_back(std::move(made));
 }
 
 void active_message_rma::serve() noexcept {
-  while (!answers_.empty()) {
-    std::vector<std::unique_ptr<answer>> now;
-    now.swap(answers_);
+  while (!replies_.empty()) {
+    std::vector<std::unique_ptr<response>> now;
+    now.swap(replies_);
     for (auto& a : now) {
       if (!keep_early(a)) send(std::move(a));
     }
   }
 }
 
-bool active_message_rma::keep_early(std::unique_ptr<answer>& a) noexcept {
-  if (peers_->is_admitted(a->to) || early_.size() >= most_early) return false;
+bool active_message_rma::keep_early(std::unique_ptr<response>& a) noexcept {
+  if (peers_->is_admitted(a->to) || early_.size() >= max_early) return false;
   try {
     early_.emplace_back();
   } catch (const std::bad_alloc&) {
@@ -267,14 +270,14 @@ void active_message_rma::resume(node_id peer) noexcept {
   std::erase(early_, nullptr);
 }
 
-void active_message_rma::send(std::unique_ptr<answer> a) noexcept {
+void active_message_rma::send(std::unique_ptr<response> a) noexcept {
   try {
     connection& to = peers_->connected(a->to);
     if (to.has_failed || to.is_gone) return;
     a->header.key = to.key;
     a->header.from = self_;
     a->header.bytes = a->bytes;
-    ucp_request_param_t param = with_callback(&active_message_rma::on_answer_sent, a.get());
+    ucp_request_param_t param = with_callback(&active_message_rma::on_reply_sent, a.get());
     const auto at = sending_.insert(a.get()).first;
     void* const request = ::ucp_am_send_nbx(to.ep, static_cast<unsigned>(a->kind), &a->header,
                                             sizeof a->header, a->data, a->bytes, &param);
@@ -282,7 +285,7 @@ void active_message_rma::send(std::unique_ptr<answer> a) noexcept {
       sending_.erase(at);
     } else {
       worker_->begin_request();
-      a.release(); // NOLINT(bugprone-unused-return-value): on_answer_sent() has it
+      a.release(); // NOLINT(bugprone-unused-return-value): on_reply_sent() has it
     }
   } catch (const std::exception& e) {
     static auto& lines = *new log::limited_log("more copies got no reply");
@@ -290,9 +293,9 @@ void active_message_rma::send(std::unique_ptr<answer> a) noexcept {
   }
 }
 
-void active_message_rma::on_answer_sent(void* request, ucs_status_t /*status*/,
-                                        void* data) noexcept {
-  const std::unique_ptr<answer> a(static_cast<answer*>(data));
+void active_message_rma::on_reply_sent(void* request, ucs_status_t /*status*/,
+                                       void* data) noexcept {
+  const std::unique_ptr<response> a(static_cast<response*>(data));
   a->engine->worker_->end_request(request);
   a->engine->sending_.erase(a.get());
 }

@@ -14,9 +14,8 @@
 
 namespace farcall::ucx {
 
-/// Copies by active messages with data: a put sends its bytes, and a get asks for them. UCX moves
-/// long data by rendezvous, from and to memory that nobody has registered, without a copy in
-/// between.
+/// Copies by active messages with data: a put sends its bytes, and a get requests them. UCX moves
+/// long data by rendezvous, from and to unregistered memory, without an intermediate copy.
 class active_message_rma final : public message_rma {
  public:
   active_message_rma(worker& by, node_id self, std::vector<memory_window> own, peer_table& peers);
@@ -24,19 +23,20 @@ class active_message_rma final : public message_rma {
 
   // ---- with the lock
 
-  /// A message of copies.
+  /// Handles a received message about a copy.
   ucs_status_t take(message kind, const copy_header& h, void* data, std::size_t bytes,
                     bool is_rendezvous) noexcept;
-  /// Sends the replies to what has arrived.
+  /// Sends all replies that wait to be sent. A reply to a peer that is not admitted yet is stored
+  /// instead.
   void serve() noexcept;
-  /// Sends the replies that had to wait until the peer was admitted.
+  /// Sends the stored replies to a peer, which has now been admitted.
   void resume(node_id peer) noexcept;
-  /// Copies with the peer end.
+  /// Ends all copies to and from this peer.
   void forget(node_id peer) noexcept;
 
  private:
   struct sent_piece;
-  struct answer;
+  struct response;
   struct arrival;
 
   bool is_forked() const noexcept override { return worker_->is_forked(); }
@@ -51,23 +51,25 @@ class active_message_rma final : public message_rma {
   ucs_status_t take_put(const copy_header& h, void* data, std::size_t bytes, bool is_rendezvous);
   ucs_status_t take_data(const copy_header& h, void* data, std::size_t bytes, bool is_rendezvous);
   void take_get(const copy_header& h);
-  /// True if the reply waits for resume().
-  [[nodiscard]] bool keep_early(std::unique_ptr<answer>& a) noexcept;
-  void send(std::unique_ptr<answer> a) noexcept;
+  /// If the receiver of a reply is not admitted yet, stores the reply until resume() sends it.
+  /// Returns true if the reply was stored.
+  [[nodiscard]] bool keep_early(std::unique_ptr<response>& a) noexcept;
+  void send(std::unique_ptr<response> a) noexcept;
 
   static void on_piece_sent(void* request, ucs_status_t status, void* piece) noexcept;
   static void on_piece_received(void* request, ucs_status_t status, std::size_t bytes,
                                 void* piece) noexcept;
-  static void on_answer_sent(void* request, ucs_status_t status, void* answer) noexcept;
+  static void on_reply_sent(void* request, ucs_status_t status, void* response) noexcept;
   static void on_put_received(void* request, ucs_status_t status, std::size_t bytes,
                               void* arrival) noexcept;
 
   worker* worker_;
   node_id self_;
   peer_table* peers_;
-  std::vector<std::unique_ptr<answer>> answers_; ///< to be sent
-  std::vector<std::unique_ptr<answer>> early_;   ///< to nodes that are not admitted yet
-  std::unordered_set<answer*> sending_;
+  std::vector<std::unique_ptr<response>> replies_; ///< replies to be sent
+  std::vector<std::unique_ptr<response>> early_; ///< stored replies to nodes that are not admitted
+                                                 ///< yet
+  std::unordered_set<response*> sending_;
   std::unordered_set<arrival*> arriving_;
 };
 

@@ -12,10 +12,10 @@
 namespace farcall::ucx {
 namespace {
 
-/// More than shared memory, less than TCP.
+/// Cost of a route over UCX: more than shared memory, less than TCP.
 constexpr unsigned ucx_cost = 50;
 
-/// At the end: for what was committed to go out.
+/// Longest time, at the end of the job, for sending bytes that were committed before.
 constexpr std::chrono::seconds last_sending{1};
 
 class ucx_transport final : public message_transport, private worker::receiver {
@@ -25,7 +25,8 @@ class ucx_transport final : public message_transport, private worker::receiver {
         machine_(std::move(o.machine)), worker_(*this), peers_(worker_, o.nodes),
         rma_engine_(worker_, o.self, std::move(o.windows), peers_) {
     attach(worker_);
-    // Peers may come before anybody sleeps.
+    // Arm the worker now. A peer may send before any thread of this node sleeps, and so before any
+    // thread arms the worker.
     worker_.arm();
   }
 
@@ -39,7 +40,8 @@ class ucx_transport final : public message_transport, private worker::receiver {
       }
       is_ending_ = true;
     }
-    // Before the lanes and copies go, whose memory UCX may still read and write.
+    // Stop the worker before the lanes and copies are destroyed, because UCX may still read and
+    // write their memory.
     worker_.stop();
   }
 
@@ -59,7 +61,9 @@ class ucx_transport final : public message_transport, private worker::receiver {
     if (bytes.empty()) return {false, 0, "the node has no UCX"};
     try {
       const address its = decode_address(bytes);
-      // UCX itself asks for less, and would send into memory that nobody reads.
+      // Check whether the peer is in this machine's network namespace, or both nodes have a
+      // network. Without this check, UCX would send into memory that no process reads, because its
+      // own check is weaker.
       const bool is_beside = peer.machine == machine_ && place_ != 0 && its.place == place_;
       if (!is_beside && !(its.has_network && worker_.own_resources().has_network())) {
         return {false, 0,
@@ -108,7 +112,7 @@ class ucx_transport final : public message_transport, private worker::receiver {
   }
   bool is_forked() const noexcept override { return worker_.is_forked(); }
 
-  // ---- what arrives; with the worker's lock
+  // ---- messages that arrive; called with the worker's lock
 
   ucs_status_t on_message(std::uint16_t kind, std::span<const std::byte> header, void* data,
                           std::size_t bytes, bool is_rendezvous) noexcept override {

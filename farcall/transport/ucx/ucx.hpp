@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-/// Messages and copies over UCX (openucx.org), by its protocol layer UCP: whatever network or
-/// shared memory UCX has between two processes. The job notices dead peers; so does UCX, where what
-/// it uses can.
+/// Transport of messages and copies over UCP, the protocol layer of UCX (openucx.org). It uses any
+/// network or shared memory by which UCX can connect two processes. The job detects peers that have
+/// died; UCX also detects them if its transport can.
 namespace farcall::ucx {
 
 struct options {
@@ -20,10 +20,10 @@ struct options {
   std::uint32_t ring_bytes = 0;
   std::string machine; ///< see card::machine
   std::span<doorbell> doorbells;
-  std::vector<memory_window> windows; ///< memory here that peers may copy
+  std::vector<memory_window> windows; ///< memory of this node that peers may copy
 };
 
-/// Throws error where UCX cannot be used.
+/// Makes the transport. Throws error if UCX cannot be used.
 [[nodiscard]] std::unique_ptr<transport> make(options o);
 
 } // namespace farcall::ucx

@@ -22,7 +22,8 @@ wake_up::wake_up(int events)
     throw_system_error("waiting for UCX", errno);
   }
   event.data.fd = timer_.get();
-  // At its edge: the descriptor is unreadable again once the event was taken, without a read.
+  // Edge-triggered, so that the descriptor is unreadable once the event was taken, although nothing
+  // reads the timer.
   event.events = EPOLLIN | EPOLLET;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &event) != 0) {
     throw_system_error("waiting for UCX", errno);
@@ -37,8 +38,9 @@ void wake_up::on_event() noexcept {
 }
 
 void wake_up::after(std::chrono::nanoseconds delay) noexcept {
-  // Sequentially consistent, as in take(): either the thread that takes the time sees what we have
-  // left for it, or we see that it has taken it and set the next.
+  // Sequentially consistent, like the store in take(), so that no work is missed. Either the thread
+  // that takes the timer's event sees the work that this thread has left for it, or this thread
+  // sets the timer again.
   if (is_timer_set_.exchange(true, std::memory_order_seq_cst)) return;
   itimerspec when{};
   when.it_value.tv_nsec = static_cast<long>(delay.count());

@@ -7,26 +7,29 @@
 
 namespace farcall::ucx {
 
-/// The descriptor that a node's progress thread waits for: readable when UCX's own descriptor is,
-/// once for each time that it was asked for, and when a time has come.
+/// Descriptor that a node's event loop waits for. It becomes readable when a timer expires. It also
+/// becomes readable when UCX's own descriptor is readable, but only once after each call of
+/// on_event().
 class wake_up {
  public:
-  /// `events` is UCX's, which outlives this. Throws error.
+  /// `events` is UCX's descriptor, which must outlive this object. Throws error.
   explicit wake_up(int events);
 
   [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
 
-  /// UCX's descriptor counts, once. It was armed before.
+  /// Makes this descriptor readable, once, as soon as UCX's own descriptor is readable. The caller
+  /// must arm UCX's descriptor before this call.
   void on_event() noexcept;
-  /// Becomes readable after that time, unless a time was set before that has not come yet. Any
-  /// thread.
+  /// Makes the descriptor readable after `delay`, unless the timer is already set. Any thread may
+  /// call this.
   void after(std::chrono::nanoseconds delay) noexcept;
 
   struct reasons {
     bool event = false;
     bool time = false;
   };
-  /// Why it was readable; it is not any more. One thread at a time.
+  /// Returns why the descriptor was readable, and makes it unreadable. Called by one thread at a
+  /// time.
   [[nodiscard]] reasons take() noexcept;
 
  private:

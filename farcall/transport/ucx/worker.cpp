@@ -22,23 +22,28 @@
 namespace farcall::ucx {
 namespace {
 
-/// While users poll, the progress thread looks this often whether they still do.
-constexpr std::chrono::microseconds look_interval{400};
-/// UCX has something under way that it cannot be woken for: looked for at first, and at most.
-constexpr std::chrono::microseconds shortest_busy{50};
-constexpr std::chrono::milliseconds longest_busy{10};
-/// How often arming is tried before that.
-constexpr int most_arm_attempts = 64;
-/// At the end: for what was sent to get there, and for endpoints to close.
+/// While users poll, interval at which the event loop checks if they still do.
+constexpr std::chrono::microseconds poll_interval{400};
+/// First and longest interval at which the event loop polls while UCX operations are in progress
+/// whose completion causes no event.
+constexpr std::chrono::microseconds min_busy{50};
+constexpr std::chrono::milliseconds max_busy{10};
+/// Limit of the attempts to arm UCX's descriptor. After that many failed attempts, the event loop
+/// polls instead.
+constexpr int max_arm_attempts = 64;
+/// Longest time for which the end of the worker waits until messages are delivered and endpoints
+/// closed.
 constexpr std::chrono::seconds last_sending{1};
 
-/// UCX takes messages of any length.
+/// Limit of the length of messages, which is the largest number, because UCX has no such limit.
 constexpr std::size_t any_bytes = ~std::size_t{0};
 
-/// An address is read without a bound (ucp_ep_create): what is cut short shall end in zeros.
+/// Number of zero bytes that this code adds behind an address. UCX reads an address without a bound
+/// (ucp_ep_create). If the address was truncated, UCX then reads the zeros instead of other memory.
 constexpr std::size_t address_padding = 1024;
 
-/// UCX starts a thread of its own, which must not take the program's signals.
+/// Blocks all signals as long as the object lives, because UCX starts a thread of its own, which
+/// must not receive the program's signals.
 class no_signals {
  public:
   no_signals() noexcept {
@@ -55,9 +60,9 @@ class no_signals {
 };
 
 #if defined(FARCALL_UCX_HAS_SIGNALS)
-/// UCX takes the signals of faults for itself when it is loaded, which is just before this runs,
-/// and would print a backtrace where farcall, or the program, has its own report. Unless the user
-/// has said what UCX shall do.
+/// Gives up UCX's handlers for the signals of faults. UCX installs them when it is loaded, just
+/// before this code runs, and would print a backtrace in place of the report of farcall or the
+/// program. The handlers stay if the user has set UCX_HANDLE_ERRORS.
 [[maybe_unused]] const bool are_signals_given_back = [] {
   if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) return false;
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
@@ -66,7 +71,7 @@ class no_signals {
 }();
 #endif
 
-/// The variables that UCX has read: " (UCX_TLS=tcp)".
+/// Returns a text with the environment variables that UCX has read, for example " (UCX_TLS=tcp)".
 std::string variables() {
   std::string all;
   for (char** v = environ; v != nullptr && *v != nullptr; ++v) {
@@ -80,8 +85,8 @@ std::string variables() {
   throw error(what + ": " + text_of(status));
 }
 
-/// From what UCX prints of a context, which is the only way to learn it: lines that end in
-/// "flags -- tcp/eth0".
+/// Reads the names of UCX's resources from the text by which UCX describes a context, because no
+/// other function returns them. The lines with a name end in "flags -- tcp/eth0".
 std::vector<std::string> resources_of(ucp_context_h context) {
   char* text = nullptr;
   std::size_t size = 0;
@@ -125,7 +130,8 @@ std::string text_of(ucs_status_t status) { return ::ucs_status_string(status); }
 
 namespace {
 
-/// What UCX calls the transports of one machine, which are the ones that do not notice failures.
+/// True if UCX's name of a resource denotes a transport within one machine. Such transports do not
+/// detect failures.
 bool is_local(const std::string& resource) {
   constexpr std::array local{"self/", "sysv/",  "posix/", "cma/",
                              "knem/", "xpmem/", "cuda_",  "rocm_"};
@@ -168,7 +174,7 @@ std::string library_version() { return ::ucp_get_version_string(); }
 
 struct worker::pending_header {
   worker* self;
-  std::array<std::byte, most_header> header;
+  std::array<std::byte, max_header> header;
 };
 
 worker::worker(receiver& to) : message_link(any_bytes), to_(&to) {
@@ -189,7 +195,8 @@ worker::~worker() {
 }
 
 void worker::stop() noexcept {
-  // In a child of a fork, UCX's threads are not there, and its connections are the parent's.
+  // In a child of a fork, do nothing, because UCX has no threads there, and the connections belong
+  // to the parent.
   if (is_forked_ || worker_ == nullptr) return;
   close_endpoints();
   destroy();
@@ -245,7 +252,8 @@ void worker::connect(connection& to, std::span<const std::byte> address) {
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(padded.data());
-  // Shared memory does not notice that a peer has died; the job does. UCX would write an error.
+  // Do not ask for error handling if UCX has only shared memory, which does not detect that a peer
+  // has died. The job detects this anyway, and UCX would print an error.
   params.err_mode =
       resources_.notice_failures() ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
   params.err_handler.cb = &worker::on_error;
@@ -255,7 +263,8 @@ void worker::connect(connection& to, std::span<const std::byte> address) {
   to.handles_errors = status == UCS_OK && params.err_mode == UCP_ERR_HANDLING_MODE_PEER;
   if (params.err_mode == UCP_ERR_HANDLING_MODE_PEER &&
       (status == UCS_ERR_UNREACHABLE || status == UCS_ERR_UNSUPPORTED)) {
-    // The two have nothing else in common.
+    // Try again without error handling, because the two nodes may share no transport that handles
+    // errors.
     params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
     status = ::ucp_ep_create(worker_, &params, &to.ep);
   }
@@ -276,7 +285,8 @@ void worker::connect(connection& to, std::span<const std::byte> address) {
 void worker::cut(connection& to) noexcept {
   connections_.erase(&to);
   const ucp_ep_h ep = std::exchange(to.ep, nullptr);
-  // Otherwise it cannot be closed without the peer: it goes with the worker.
+  // Leave an endpoint without error handling open, because closing it needs the peer. The end of
+  // the worker destroys such an endpoint.
   if (ep == nullptr || !to.handles_errors) return;
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -312,14 +322,16 @@ void worker::close_endpoints() noexcept {
   }
   connections_.clear();
   std::vector<void*> requests = std::move(closing_);
-  // What was sent goes, unless the peer is gone, which UCX tells only where it handles errors.
+  // Close all endpoints without force, so that messages that were sent are delivered. If a peer is
+  // gone, this cannot succeed, but UCX reports that only for an endpoint that handles errors.
   for (const auto& [ep, handles_errors] : all) {
     ucp_request_param_t param{};
     void* const request = ::ucp_ep_close_nbx(ep, &param);
     if (request != nullptr && !UCS_PTR_IS_ERR(request)) requests.push_back(request);
   }
   if (wait_for(requests)) return;
-  // UCX destroys what is left with the worker.
+  // Give up the requests that have not completed in time. The end of the worker destroys their
+  // endpoints.
   for (void* const request : requests)
     ::ucp_request_free(request);
 }
@@ -423,21 +435,23 @@ void worker::arm() noexcept {
   if (guard) {
     arm_locked();
   } else {
-    // Who has the lock may poll for the last time.
-    look_again();
+    // Make the event loop poll later. The thread that has the lock may have made its last poll, and
+    // so may not find what has arrived since.
+    poll_again();
   }
 }
 
-void worker::look_again() noexcept { wake_up_->after(look_interval); }
+void worker::poll_again() noexcept { wake_up_->after(poll_interval); }
 
 void worker::arm_locked() noexcept {
   bool is_busy = requests_ != 0 && !resources_.notice_failures();
   for (int i = 0; !is_armed_.load(std::memory_order_relaxed); ++i) {
-    if (i == most_arm_attempts) {
+    if (i == max_arm_attempts) {
       is_busy = true;
       break;
     }
-    // What UCX has put off until it is called again does not count as an event.
+    // Poll before arming. UCX may have deferred operations to its next call, and such operations
+    // cause no event.
     if (progress() != 0) continue;
     const ucs_status_t status = ::ucp_worker_arm(worker_);
     if (status == UCS_OK) {
@@ -449,8 +463,7 @@ void worker::arm_locked() noexcept {
     }
   }
   if (!is_busy) return;
-  busy_interval_ =
-      std::clamp<std::chrono::nanoseconds>(busy_interval_ * 2, shortest_busy, longest_busy);
+  busy_interval_ = std::clamp<std::chrono::nanoseconds>(busy_interval_ * 2, min_busy, max_busy);
   wake_up_->after(busy_interval_);
 }
 
@@ -458,9 +471,10 @@ void worker::watch() noexcept {
   if (polls_ == polls_seen_) {
     arm_locked();
   } else {
-    // Users poll, and take what comes: an event for each message would be for nothing.
+    // Do not arm while users poll. Users receive the messages themselves, so that an event for each
+    // message would be wasted.
     polls_seen_ = polls_;
-    look_again();
+    poll_again();
   }
 }
 

@@ -22,60 +22,64 @@
 
 namespace farcall::ucx {
 
-/// What UCX says about a status.
+/// Returns UCX's text for a status code.
 [[nodiscard]] std::string text_of(ucs_status_t status);
 
-/// The transports and devices that UCX may use here, as "tcp/eth0".
+/// Names of the transports and devices that UCX may use in this process, such as "tcp/eth0".
 struct resources {
   std::vector<std::string> all;
-  /// One of them leads to other machines.
+  /// True if one of the resources leads to other machines.
   [[nodiscard]] bool has_network() const;
-  /// One of them can tell that a peer has died.
+  /// True if one of the resources can detect that a peer has died.
   [[nodiscard]] bool notice_failures() const;
-  /// The transports: "tcp, posix".
+  /// Returns the names of the transports without devices, for example "tcp, posix".
   [[nodiscard]] std::string transports() const;
 };
 
-/// Of a context that is made for the purpose. Throws error, which says why UCX cannot be used.
+/// Returns the resources of a temporary UCX context. Throws error, which says why UCX cannot be
+/// used.
 [[nodiscard]] resources find_resources();
 
-/// Of the library: "1.13.1".
+/// Returns the library's version: "1.13.1".
 [[nodiscard]] std::string library_version();
 
 class worker;
 
-/// A node, and one end of a connection to it, which is made on first use.
+/// A node, and this process's endpoint for that node. The endpoint is made when it is used for the
+/// first time.
 struct connection : message_peer {
   worker* self = nullptr;
   ucp_ep_h ep = nullptr;
-  bool handles_errors = false; ///< UCX tells us when the peer is gone
+  bool handles_errors = false; ///< true if UCX reports when the peer is gone
 };
 
-/// A process's UCP context and worker, their lock, and what wakes a thread that sleeps. A lock of
-/// our own, because whoever polls must not wait for another who does, which UCX's
-/// (UCS_THREAD_MODE_MULTI) makes him do; it costs the same.
+/// UCP context and worker of a process, with the lock that guards them, and with the descriptor
+/// that wakes a sleeping thread. UCX's own lock (UCS_THREAD_MODE_MULTI) is not used, because with
+/// it a thread that polls would wait for another thread that polls. The worker's lock costs the
+/// same, and a poll only tries to take it.
 class worker final : public message_link, private fork_observer {
  public:
-  /// Who gets what has arrived. Everything with the lock.
+  /// Interface for the receiver of messages. Its members are called with the lock held.
   class receiver {
    public:
-    /// A message, from within UCX: must not call UCX, except to name the place of data. Returns
-    /// what the callback of an active message returns.
+    /// Handles a message. UCX calls this function, which therefore must not call UCX, except to
+    /// receive the message's data. Returns the result of UCX's callback for active messages.
     virtual ucs_status_t on_message(std::uint16_t kind, std::span<const std::byte> header,
                                     void* data, std::size_t bytes, bool is_rendezvous) noexcept = 0;
-    /// UCX can be called again, after messages and completions.
+    /// Called after messages were received or operations have completed. This function may call
+    /// UCX.
     virtual void after_progress() noexcept = 0;
 
    protected:
     ~receiver() = default;
   };
 
-  /// Throws error, which says why UCX cannot be used.
+  /// Makes the context and the worker. Throws error, which says why UCX cannot be used.
   explicit worker(receiver& to);
   ~worker() override;
 
-  /// Closes everything, so that UCX refers to nothing of its user's any more. What was sent gets
-  /// there, unless that takes too long.
+  /// Closes all endpoints, after which UCX refers to no memory of the endpoints' users. Messages
+  /// that were sent before are delivered, unless that takes too long.
   void stop() noexcept;
 
   [[nodiscard]] std::span<const std::byte> address() const noexcept { return address_; }
@@ -83,13 +87,15 @@ class worker final : public message_link, private fork_observer {
   [[nodiscard]] bool is_forked() const noexcept { return is_forked_; }
   [[nodiscard]] int wait_fd() const noexcept { return wake_up_->fd(); }
 
-  // ---- with the lock, which guards everything of UCX's, and the lanes
+  // ---- called with the lock, which guards UCX's objects and the lanes
 
   [[nodiscard]] ucp_worker_h handle() const noexcept { return worker_; }
 
-  /// Makes the endpoint of `to`. Throws error.
+  /// Makes the endpoint of the connection `to`. Throws error.
   void connect(connection& to, std::span<const std::byte> address);
-  /// Gives it up at once. What is under way ends with an error, where UCX handles errors.
+  /// Gives up the connection's endpoint at once. If UCX handles errors for this endpoint, the
+  /// endpoint's operations end with an error. Otherwise the endpoint stays open until the worker
+  /// ends.
   void cut(connection& to) noexcept;
 
   outcome send(message_lane& from, const lane_header& header,
@@ -98,11 +104,12 @@ class worker final : public message_link, private fork_observer {
   bool post(message_peer& to, lane_message kind,
             std::span<const std::byte> header) noexcept override;
 
-  /// UCX has begun, or ended, a message that was not sent at once. Until it has, somebody looks,
-  /// where UCX has no event for space at the peer: in shared memory.
+  /// Called when UCX has begun an operation that did not complete at once. When the operation has
+  /// completed, end_request() is called. Over shared memory, no event says that the peer has space
+  /// for messages again. Therefore the event loop polls until the operation has completed.
   void begin_request() noexcept {
     ++requests_;
-    if (!resources_.notice_failures()) look_again();
+    if (!resources_.notice_failures()) poll_again();
   }
   void end_request(void* request) noexcept {
     --requests_;
@@ -113,28 +120,32 @@ class worker final : public message_link, private fork_observer {
     ++polls_;
     return progress();
   }
-  /// The same, for the thread that waits for wait_fd(). Returns how much there was.
+  /// Works like poll(), but does not count as a poll of a user. The event loop calls it, for
+  /// instance. Returns the number of events.
   unsigned progress() noexcept;
 
-  /// Connections whose peers are gone, as UCX says; each once.
+  /// Returns the connections whose peers are gone, according to UCX. Each connection is returned
+  /// once.
   [[nodiscard]] std::vector<connection*> take_failures() noexcept {
     return std::exchange(failures_, {});
   }
   [[nodiscard]] bool has_failures() const noexcept { return !failures_.empty(); }
 
-  // ---- without it
+  // ---- without the lock
 
   void arm() noexcept override;
-  void look_again() noexcept override;
-  /// wait_fd() is readable. Calls `sweep` with the lock, after progress.
+  void poll_again() noexcept override;
+  /// Called by the event loop when wait_fd() is readable. Makes progress, and calls `sweep` with
+  /// the lock held.
   template <class Sweep>
   void on_wake_up(Sweep sweep) noexcept {
     if (is_forked_) return;
-    // Relaxed: who takes us for armed meanwhile has us look for him, below.
+    // Relaxed is enough. A thread that still sees the worker as armed does not arm it, but the
+    // polls below find the messages that have arrived for that thread.
     if (wake_up_->take().event) is_armed_.store(false, std::memory_order_relaxed);
     const std::unique_lock guard(mutex(), std::try_to_lock);
     if (!guard) {
-      look_again();
+      poll_again();
       return;
     }
     progress();
@@ -170,16 +181,17 @@ class worker final : public message_link, private fork_observer {
   ucp_worker_h worker_ = nullptr;
   std::vector<std::byte> address_;
   std::vector<handler> handlers_;
-  std::unordered_set<connection*> connections_; ///< with an endpoint
+  std::unordered_set<connection*> connections_; ///< connections with an endpoint
   std::unordered_set<pending_header*> pending_;
   std::vector<connection*> failures_;
-  std::vector<void*> closing_; ///< requests of endpoints that were cut
+  std::vector<void*> closing_; ///< requests that close the endpoints of connections that were cut
   std::unique_ptr<wake_up> wake_up_;
-  std::size_t requests_ = 0; ///< under way
+  std::size_t requests_ = 0; ///< requests in progress
   std::chrono::nanoseconds busy_interval_{0};
   std::uint64_t polls_ = 0;
-  std::uint64_t polls_seen_ = 0;      ///< by the progress thread
-  std::atomic<bool> is_armed_{false}; ///< the next event is told
+  std::uint64_t polls_seen_ = 0; ///< value of polls_ when the event loop last read it
+  /// True if UCX's descriptor is armed, so that the next event makes wait_fd() readable.
+  std::atomic<bool> is_armed_{false};
   bool is_forked_ = false;
 };
 

@@ -1,4 +1,4 @@
-// The driver's functions, which have a way of their own to be found.
+// The driver's functions, which are found by name.
 
 #include "machine.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t page_of_device = std::uint64_t{2} << 20;
 
 CUresult for_driver(const std::optional<cudaError_t>& status) {
-  return static_cast<CUresult>(*status); // the numbers are the same where it matters
+  return static_cast<CUresult>(*status); // the numbers that are used are the same
 }
 
 CUresult reserve(CUdeviceptr* address, std::size_t bytes, std::size_t, CUdeviceptr,
@@ -79,7 +79,7 @@ CUresult map(CUdeviceptr address, std::size_t bytes, std::size_t,
       !m.reserved.hold(address, bytes) || m.mapped.hold(address, 1)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // Whoever touches it before cuMemSetAccess faults.
+  // Accesses before cuMemSetAccess fault.
   if (::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
              created->second->file.get(), 0) == MAP_FAILED) {
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -98,7 +98,7 @@ CUresult unmap(CUdeviceptr address, std::size_t bytes) {
   for (auto& [device, its] : m.accessible)
     (void)its.remove(address);
   m.mapped_to.erase(address);
-  // Whoever touches it now faults.
+  // Accesses from now on fault.
   [[maybe_unused]] const void* const same =
       ::mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -189,7 +189,7 @@ CUresult attribute(int* value, CUdevice_attribute what, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-/// A context is known by its device's number, from 1.
+/// A context is represented by its device's number, from 1.
 CUresult retain(CUcontext* context, CUdevice device) {
   if (const auto status = begins("cuDevicePrimaryCtxRetain")) return for_driver(status);
   const std::lock_guard guard(here().mutex);
@@ -207,7 +207,7 @@ CUresult push(CUcontext context) {
   return CUDA_SUCCESS;
 }
 CUresult pop(CUcontext* context) {
-  // Not one of those that fail: a fault does not keep a thread from leaving a context.
+  // Never fails: a thread can leave a context after a fault, too.
   if (pushed_contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   *context = reinterpret_cast<CUcontext>(std::uintptr_t{1} +
                                          static_cast<unsigned>(pushed_contexts.back()));

@@ -1,4 +1,4 @@
-// What farcall does with CUDA, where CUDA is late, refuses, or fails.
+// Tests farcall with a CUDA that is late, refuses, or fails.
 
 #include "fake_cuda.hpp"
 
@@ -33,7 +33,7 @@ std::vector<std::uint8_t> pattern(std::size_t bytes, unsigned seed) {
   return values;
 }
 
-/// A bit of everything.
+/// Uses a bit of everything.
 void use(const node& device) {
   for (int i = 0; i < 20; ++i)
     ASSERT_EQ(sync(device, device_fn<add>, i, 1.0), i + 1.0);
@@ -49,13 +49,13 @@ void use(const node& device) {
   sync(device, grid{.blocks = 2}, device_fn<add_to_all>, floats.span(), 2.0F);
 }
 
-TEST_F(fake_gpu, is_given_back_whole) {
+TEST_F(fake_gpu, is_released_completely) {
   const job all(test::with_targets("cuda:0?workers=2"));
   use(all.targets()[0]);
 }
 
-// Else a call would wait for a worker, which waits for calls.
-TEST_F(fake_gpu, is_asked_for_nothing_that_waits_for_workers_while_they_run) {
+// Otherwise a call would wait for a worker, which waits for calls.
+TEST_F(fake_gpu, gets_no_calls_that_wait_for_running_workers) {
   {
     const job all(test::with_targets("cuda:0?workers=2&idle_ms=2000"));
     const node& device = all.targets()[0];
@@ -66,9 +66,9 @@ TEST_F(fake_gpu, is_asked_for_nothing_that_waits_for_workers_while_they_run) {
   EXPECT_EQ(fake_cuda::calls_that_waited(), "");
 }
 
-// A worker that is never idle, and a thread of the program that needs the device to be.
+// A busy worker, and a thread of the program that needs the device to be idle.
 TEST_F(fake_gpu, is_idle_now_and_then_however_busy) {
-  // Longer than any call takes, on a slow machine as well.
+  // Longer than any call takes, even on a slow machine.
   const job all(test::with_targets("cuda:0?workers=1&idle_ms=150"));
   const node& device = all.targets()[0];
   std::atomic<bool> is_over{false};
@@ -86,7 +86,7 @@ TEST_F(fake_gpu, is_idle_now_and_then_however_busy) {
     t.join();
 }
 
-TEST_F(fake_gpu, may_copy_as_late_as_it_likes) {
+TEST_F(fake_gpu, may_copy_late) {
   const job all(test::with_targets("cuda:0?workers=2"));
   const node& device = all.targets()[0];
   fake_cuda::set_most_delay(300);
@@ -95,7 +95,7 @@ TEST_F(fake_gpu, may_copy_as_late_as_it_likes) {
   const std::span<std::uint8_t> pinned_bytes(static_cast<std::uint8_t*>(pinned), 16 << 20);
   const auto memory = device.allocate<std::uint8_t>(16 << 20);
   unsigned seed = 0;
-  // Around what is staged, and around one and two pieces of 4 MiB.
+  // Sizes around the first staged one, and around one and two pieces of 4 MiB.
   for (const std::size_t bytes :
        {std::size_t{3000}, std::size_t{256} << 10, (std::size_t{4} << 20) - 1, std::size_t{4} << 20,
         (std::size_t{8} << 20) + 1, (std::size_t{13} << 20) + 77}) {
@@ -180,8 +180,8 @@ TEST_F(fake_gpu, leaves_the_selected_device_as_it_was) {
   EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 
-// A capture forbids other threads of the process what it would not see, in which they then must not
-// take part: neither may it fail the device, nor may the device's threads spoil it.
+// A capture forbids other threads of the process calls that it cannot record. It must neither make
+// the device fail, nor may the device's threads invalidate it.
 TEST_F(fake_gpu, works_on_while_the_program_captures_a_stream) {
   const job all(test::with_targets("cuda:0?workers=2&idle_ms=1"));
   const node& device = all.targets()[0];
@@ -190,7 +190,7 @@ TEST_F(fake_gpu, works_on_while_the_program_captures_a_stream) {
   ASSERT_EQ(cudaStreamCreate(&own), cudaSuccess);
   ASSERT_EQ(cudaStreamBeginCapture(own, cudaStreamCaptureModeGlobal), cudaSuccess);
   use(device);
-  // The worker leaves and starts again; so its keeper has looked.
+  // Wait until the worker has left and started again, and so the monitor has checked.
   std::this_thread::sleep_for(20ms);
   std::thread([&] { use(device); }).join();
   cudaGraph_t graph = nullptr;
@@ -202,8 +202,8 @@ TEST_F(fake_gpu, works_on_while_the_program_captures_a_stream) {
   EXPECT_TRUE(device.alive());
 }
 
-// Errors of captures, by whatever way they come, are none of the device.
-TEST_F(fake_gpu, has_not_failed_because_of_an_error_of_a_capture) {
+// Errors of captures, wherever they show, are not the device's.
+TEST_F(fake_gpu, does_not_fail_by_an_error_of_a_capture) {
   const job all(test::with_targets("cuda:0?idle_ms=1"));
   const node& device = all.targets()[0];
   for (const cudaError_t status :
@@ -219,7 +219,7 @@ TEST_F(fake_gpu, has_not_failed_because_of_an_error_of_a_capture) {
   EXPECT_TRUE(device.alive());
 }
 
-// A context takes memory of the device, hundreds of megabytes, and the device may be another's.
+// A context takes hundreds of megabytes of a device, which may be in use by others.
 TEST_F(fake_gpu, is_the_only_one_that_is_used) {
   fake_cuda::set_devices(3);
   std::thread([] {
@@ -251,7 +251,7 @@ TEST_F(fake_gpu, copies_from_and_to_another_one) {
   EXPECT_TRUE(all.targets()[1].alive());
 }
 
-// Memory of either that is there before the other one, and after.
+// Memory of both, allocated before the other device was added, and after.
 TEST_F(fake_gpu, that_are_peers_use_each_others_memory) {
   fake_cuda::set_devices(4);
   fake_cuda::make_peers();
@@ -260,7 +260,7 @@ TEST_F(fake_gpu, that_are_peers_use_each_others_memory) {
     const node& first = all.targets()[0];
     const auto early = first.allocate<double>(100);
     put(std::vector<double>(100, 7.0), early).get();
-    EXPECT_EQ(sync(first, device_fn<add>, 1.0, 2.0), 3.0); // a worker stays
+    EXPECT_EQ(sync(first, device_fn<add>, 1.0, 2.0), 3.0); // so that a worker is running
     const job later(test::with_targets("cuda:2"));
     const node& second = later.targets()[0];
     const auto late = first.allocate<double>((std::size_t{70} << 20) / sizeof(double));
@@ -308,7 +308,7 @@ TEST_F(fake_gpu, shows_profilers_what_it_does) {
                                "memory", std::uint64_t{64} << 20)));
 }
 
-/// What whoever imports the handles sees.
+/// Reads the memory like a process that imports the handles.
 std::vector<std::uint8_t> read_exported(const std::vector<device::memory_handle>& handles) {
   std::vector<std::uint8_t> all;
   for (const device::memory_handle& h : handles) {
@@ -324,7 +324,7 @@ std::vector<std::uint8_t> read_exported(const std::vector<device::memory_handle>
 TEST_F(fake_gpu, exports_its_memory) {
   const job all(test::with_targets("cuda:0"));
   const node& device = all.targets()[0];
-  // In three pieces of 64 MiB, of which the first one also holds the other.
+  // In three pieces of 64 MiB; the first piece also has the other block.
   const auto other = device.allocate<std::uint8_t>(1000);
   const auto memory = device.allocate<std::uint8_t>((std::size_t{130} << 20));
   EXPECT_TRUE(fake_cuda::is_for_rdma(memory.span().address()));
@@ -355,7 +355,7 @@ TEST_F(fake_gpu, that_cannot_export_memory_works_without) {
               HasSubstr("cannot be exported"));
 }
 
-/// A stream of the program's, with work that ends when it is allowed to.
+/// A stream of the program with work that ends when it is allowed to.
 struct busy_stream {
   busy_stream() {
     EXPECT_EQ(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), cudaSuccess);
@@ -372,7 +372,7 @@ struct busy_stream {
   std::atomic<bool> may_go{false};
 };
 
-// A thread of CUDA's writes then.
+// A thread of CUDA writes instead.
 TEST_F(fake_gpu, that_has_no_writes_in_streams_works_without) {
   fake_cuda::set_attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 0);
   const job all(test::with_targets("cuda:0?idle_ms=1"));
@@ -394,7 +394,7 @@ TEST_F(fake_gpu, that_has_no_writes_in_streams_works_without) {
   EXPECT_EQ(fake_cuda::calls_that_waited(), "");
 }
 
-TEST_F(fake_gpu, tells_nothing_of_a_stream_that_is_captured_or_none) {
+TEST_F(fake_gpu, refuses_to_watch_captured_and_destroyed_streams) {
   const job all(test::with_targets("cuda:0"));
   const node& device = all.targets()[0];
   cudaStream_t own = nullptr;
@@ -411,10 +411,10 @@ TEST_F(fake_gpu, tells_nothing_of_a_stream_that_is_captured_or_none) {
   use(device);
 }
 
-// The stream would write into memory of the job that is not there any more.
-TEST_F(fake_gpu, whose_stream_is_never_done_is_left_as_it_is) {
+// The stream would write into memory of a job that has ended.
+TEST_F(fake_gpu, is_left_unreleased_while_a_stream_never_ends) {
   for (const bool is_given_up : {false, true}) {
-    std::optional<busy_stream> endless; // made when the job has what waits for an idle device
+    std::optional<busy_stream> endless; // made after the job's own waits for an idle device
     cudaEvent_t done = nullptr;
     {
       job_options o = test::with_targets("cuda:0");
@@ -440,7 +440,7 @@ TEST_F(fake_gpu, whose_stream_is_never_done_is_left_as_it_is) {
   }
 }
 
-// Whichever call fails for an event: an error, and the lane goes on.
+// For any call that fails for an event: it is an error, and the lane goes on.
 TEST_F(fake_gpu, may_refuse_to_wait_for_an_event) {
   const job all(test::with_targets("cuda:0?idle_ms=1"));
   const node& device = all.targets()[0];
@@ -459,9 +459,9 @@ TEST_F(fake_gpu, may_refuse_to_wait_for_an_event) {
   }
 }
 
-/// After a call that failed. Where that call asked for faults, or selected the device to do so,
-/// kernels may run that nobody waits for, and nothing is given back; and what could not be given
-/// back is there.
+/// Checks the objects that are left after a failed call. If that call checked for faults, or
+/// selected the device for it, kernels may still run, and no object is released. An object whose
+/// release failed is left, too.
 void expect_nothing_left() {
   const std::string failed = fake_cuda::failed_function();
   if (failed == "cudaStreamQuery" || failed == "cuCtxPushCurrent" || failed == "cuMemRelease") {
@@ -471,7 +471,7 @@ void expect_nothing_left() {
   }
 }
 
-// Whichever call fails while a job starts: an error in one line, and nothing stays behind.
+// For any call that fails while a job starts: an error in one line, and no object is left.
 TEST_F(fake_gpu, may_refuse_any_call_at_the_start) {
   int failed = 0;
   for (std::int64_t call = 1;; ++call) {
@@ -491,10 +491,10 @@ TEST_F(fake_gpu, may_refuse_any_call_at_the_start) {
   EXPECT_GT(failed, 40);
 }
 
-// Whichever call fails later: an error or none, and the job ends.
+// For any call that fails later: an error or none, and the job ends.
 TEST_F(fake_gpu, may_refuse_any_call_while_it_works) {
   int failed = 0;
-  // Each of the first ones, then some: where waiting takes long, thousands only ask for its end.
+  // Try each of the first calls, then some: later ones mostly belong to a wait.
   for (std::int64_t call = 1;; call += 1 + call / 16) {
     fake_cuda::begin();
     {
@@ -513,7 +513,7 @@ TEST_F(fake_gpu, may_refuse_any_call_while_it_works) {
   EXPECT_GT(failed, 5);
 }
 
-TEST_F(fake_gpu, says_what_is_not_there) {
+TEST_F(fake_gpu, names_missing_gpus_drivers_and_code) {
   fake_cuda::set_devices(0);
   EXPECT_THAT(text_thrown_by<start_failed>([] { job all(test::with_targets("cuda:0")); }),
               HasSubstr("GPU"));
@@ -527,7 +527,7 @@ TEST_F(fake_gpu, says_what_is_not_there) {
               AllOf(HasSubstr("sm_90"), HasSubstr("CMAKE_CUDA_ARCHITECTURES=90")));
 }
 
-// Where all code is optimised at link time a function has a number in its place: 8, 16, 24.
+// If all code is optimised at link time, a function has a number in place of an address: 8, 16, 24.
 TEST_F(fake_gpu, is_not_told_numbers_for_addresses_of_functions) {
   for (const std::uint64_t number : {0U, 8U, 16U, 24U, 1048U}) {
     EXPECT_THAT(text_thrown_by<error>([&] { (void)cuda::read_device_symbol(&number); }),
@@ -537,11 +537,11 @@ TEST_F(fake_gpu, is_not_told_numbers_for_addresses_of_functions) {
   EXPECT_EQ(cuda::read_device_symbol(&address), address);
 }
 
-TEST_F(fake_gpu, says_what_memory_there_is) {
+TEST_F(fake_gpu, reports_its_memory) {
   fake_cuda::set_memory(std::uint64_t{300} << 20);
   const job all(test::with_targets("cuda:0"));
   const node& device = all.targets()[0];
-  // Others have taken most of it since.
+  // Other programs have taken most of it since.
   fake_cuda::set_memory(std::uint64_t{100} << 20);
   const auto some = device.allocate<std::byte>(50 << 20);
   const std::string why =
@@ -575,7 +575,7 @@ TEST_F(fake_gpu, refuses_a_copy_and_goes_on) {
   use(device);
 }
 
-TEST_F(fake_gpu, that_does_not_end_a_call_tells_which_streams_are_busy) {
+TEST_F(fake_gpu, stuck_in_a_call_tells_its_busy_streams) {
   may_end = false;
   const job all(test::with_targets("cuda:0?workers=2"));
   const node& device = all.targets()[0];
@@ -593,7 +593,7 @@ TEST_F(fake_gpu, that_does_not_start_a_worker_again_has_failed) {
   const job all(test::with_targets("cuda:0?idle_ms=1,shm"));
   const node& device = all.targets()[0];
   use(device);
-  sync(device, device_fn<nothing>); // behind what frees memory
+  sync(device, device_fn<nothing>); // after which memory is freed
   device::quiesce(device);
   fake_cuda::fail_function("cudaLaunchKernel", cudaErrorMemoryAllocation);
   EXPECT_THAT(
@@ -602,19 +602,19 @@ TEST_F(fake_gpu, that_does_not_start_a_worker_again_has_failed) {
   EXPECT_EQ(sync(all.targets()[1], device_fn<add>, 1.0, 2.0), 3.0);
 }
 
-TEST_F(fake_gpu, is_not_reset_for_an_error_that_the_program_has_made) {
+TEST_F(fake_gpu, is_not_reset_for_an_error_of_the_program) {
   cudaStream_t own = nullptr;
   ASSERT_EQ(cudaStreamCreate(&own), cudaSuccess);
   {
     const job all(test::with_targets("cuda:0"));
     use(all.targets()[0]);
-    EXPECT_NE(cudaSetDevice(7), cudaSuccess); // CUDA remembers it until somebody asks
+    EXPECT_NE(cudaSetDevice(7), cudaSuccess); // CUDA remembers the error until it is asked for it
   }
   EXPECT_EQ(fake_cuda::left_behind(), "1 streams");
   EXPECT_EQ(cudaStreamDestroy(own), cudaSuccess);
 }
 
-TEST_F(fake_gpu, that_does_not_end_a_launch_is_left_as_it_is) {
+TEST_F(fake_gpu, is_left_unreleased_while_a_launch_never_ends) {
   for (const bool is_given_up : {true, false}) {
     may_end = false;
     {
@@ -632,7 +632,7 @@ TEST_F(fake_gpu, that_does_not_end_a_launch_is_left_as_it_is) {
   }
 }
 
-// CUDA would wait for what runs there, so it must not be asked.
+// CUDA would wait for the running kernels, so it must not be called.
 TEST_F(fake_gpu, that_was_given_up_is_not_asked_for_memory) {
   may_end = is_running = false;
   {

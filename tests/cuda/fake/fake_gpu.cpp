@@ -1,5 +1,5 @@
-// Has jobs of this program find a GPU that is made by fake_cuda: its workers are those of the
-// emulated device, each on the thread of a stream.
+// Lets jobs of this program find a GPU made by fake_cuda: its workers are workers of the emulated
+// device, each on the thread of a stream.
 
 #include "fake_cuda.hpp"
 
@@ -32,7 +32,7 @@ void run_worker(const void* argument) {
   cuda::thread_team::set_current(nullptr);
 }
 
-/// What a request asks to be launched, from when it is found until it is launched.
+/// Launcher of a request, from the time that it is found until it is launched.
 thread_local cuda::launcher found = nullptr;
 
 const char* launch_on_stream(const cuda::launch_plan& plan) {
@@ -46,7 +46,7 @@ const char* launch_on_stream(const cuda::launch_plan& plan) {
   return nullptr;
 }
 
-/// What the emulated device can run, the fake can.
+/// Offers the code for the emulated device to the fake, too.
 void offer_code() {
   static std::deque<device_code> offered;
   if (!offered.empty()) return;

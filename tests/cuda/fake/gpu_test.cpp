@@ -1,2 +1,2 @@
-// The tests of GPUs, and their main(), on the fake.
+// Runs the tests of GPUs, with their main(), on the fake.
 #include <tests/cuda/gpu_test.cu>

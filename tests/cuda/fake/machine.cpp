@@ -27,7 +27,8 @@ cudaError_t failing(cudaError_t status) {
 
 namespace {
 
-/// What CUDA refuses while a stream is captured, as the capture would not see it.
+/// True for functions that CUDA refuses while a stream is captured, because the capture would miss
+/// them.
 bool is_unsafe_in_capture(const std::string& function) {
   static const std::set<std::string> all = {
       "cudaDeviceSynchronize", "cudaEventQuery",     "cudaEventSynchronize", "cudaFree",
@@ -37,7 +38,7 @@ bool is_unsafe_in_capture(const std::string& function) {
   return all.contains(function);
 }
 
-/// Whether a call of the runtime makes a context on the thread's device, as almost all do.
+/// True for calls of the runtime that make a context on the thread's device, like almost all.
 bool makes_context(const std::string& function) {
   static const std::set<std::string> others = {"cudaDeviceGetPCIBusId",
                                                "cudaGetDevice",
@@ -131,7 +132,7 @@ void stream::add_kernel(std::function<void()> run) {
   here().kernels.fetch_add(1);
   add([run = std::move(run)] {
     try {
-      // What runs after a fault on a GPU does not matter, and here it would run on.
+      // After a fault, skip kernels: on a GPU they would not run, and here they would never end.
       if (here().context_error.load() == cudaSuccess) run();
     } catch (const std::exception&) {
       here().context_error = cudaErrorLaunchFailure;
@@ -159,7 +160,7 @@ void stream::work() {
     std::int64_t most = 0;
     {
       const std::lock_guard guard(here().mutex);
-      most = here().most_delay_us;
+      most = here().max_delay_us;
     }
     if (most != 0) {
       std::this_thread::sleep_for(
@@ -219,7 +220,7 @@ void begin() {
   m.always.clear();
   m.failed.clear();
   m.waited.clear();
-  m.most_delay_us = 0;
+  m.max_delay_us = 0;
   m.devices = 1;
   m.are_peers = false;
   m.memory = std::uint64_t{2} << 30;
@@ -246,7 +247,7 @@ void fail_function(const std::string& name, cudaError_t status) {
 }
 void set_most_delay(std::int64_t microseconds) {
   const std::lock_guard guard(here().mutex);
-  here().most_delay_us = microseconds;
+  here().max_delay_us = microseconds;
 }
 void set_devices(int count) {
   const std::lock_guard guard(here().mutex);

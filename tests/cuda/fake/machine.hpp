@@ -24,7 +24,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-/// What the fake's functions share.
+/// State and helpers that the fake functions share.
 namespace farcall::fake_cuda {
 
 struct fault {
@@ -32,7 +32,7 @@ struct fault {
   cudaError_t status = cudaSuccess;
 };
 
-/// How many of a stream's tasks are done. Outlives the stream where somebody waits.
+/// Number of a stream's completed tasks. Outlives the stream if a thread waits for it.
 class progress {
  public:
   void one_more() {
@@ -58,7 +58,7 @@ class progress {
 class stream;
 struct event {
   int device = 0;
-  std::shared_ptr<progress> of; ///< the stream that it was recorded in, or null
+  std::shared_ptr<progress> of; ///< of the stream that it was recorded in, or null
   std::uint64_t ticket = 0;
 };
 
@@ -70,7 +70,7 @@ class blocks {
   [[nodiscard]] bool hold(std::uint64_t address, std::uint64_t bytes) const {
     auto next = all_.upper_bound(address);
     std::uint64_t at = address;
-    // Several that lie next to each other hold it, too.
+    // Adjacent blocks may hold it together.
     while (next != all_.begin()) {
       const auto& [start, length] = *std::prev(next);
       if (at < start || at >= start + length) return false;
@@ -93,14 +93,14 @@ class blocks {
   std::map<std::uint64_t, std::uint64_t> all_;
 };
 
-/// What cuMemCreate makes: a file in memory, so that it can be exported.
+/// An allocation of cuMemCreate: a memory file, so that it can be exported.
 struct allocation {
   std::uint64_t bytes = 0;
   unique_fd file;
   CUmemAllocationProp properties{};
 };
 
-/// Everything but the streams, whose threads need it.
+/// State of the fake except the streams, whose threads need it.
 struct machine {
   std::mutex mutex;
   std::int64_t calls = 0;
@@ -108,28 +108,28 @@ struct machine {
   std::map<std::string, cudaError_t> always;
   std::string failed;
   std::set<std::string> waited;
-  std::int64_t most_delay_us = 0;
+  std::int64_t max_delay_us = 0;
   int devices = 1;
   std::uint64_t memory = std::uint64_t{2} << 30;
-  blocks pinned;                            ///< with cudaHostAlloc
-  blocks allocated;                         ///< with cudaMalloc
+  blocks pinned;                            ///< by cudaHostAlloc
+  blocks allocated;                         ///< by cudaMalloc
   blocks reserved;                          ///< addresses
-  std::map<std::uint64_t, int> reserved_by; ///< the device, by the first of them
-  blocks mapped;                            ///< parts of them with memory
-  std::map<int, blocks> accessible;         ///< parts of those, by the device that can use them
-  bool are_peers = false;                   ///< can use each other's memory
+  std::map<std::uint64_t, int> reserved_by; ///< device, by the first address
+  blocks mapped;                            ///< reserved addresses with memory
+  std::map<int, blocks> accessible;         ///< mapped parts, by the device that can use them
+  bool are_peers = false;                   ///< whether devices can use each other's memory
   std::map<CUmemGenericAllocationHandle, std::shared_ptr<allocation>> created;
   std::map<std::uint64_t, std::shared_ptr<allocation>> mapped_to; ///< by address
   std::map<CUdevice_attribute, int> attributes;                   ///< of every device
   std::uint64_t next_handle = 1;
   std::set<stream*> streams;
   std::set<event*> events;
-  /// Captures in the global mode, and whether a call has spoilt each.
+  /// Captures in the global mode, and whether a call has invalidated each.
   std::map<stream*, bool> captures;
   std::set<int> with_context; ///< devices; a context stays until the device is reset
-  std::set<std::pair<const void*, int>> loaded; ///< kernels, and for which device
+  std::set<std::pair<const void*, int>> loaded; ///< kernels, with the device
   std::atomic<int> context_error{cudaSuccess};  ///< of a kernel; sticks
-  std::atomic<int> kernels{0};                  ///< that have not ended
+  std::atomic<int> kernels{0};                  ///< number that have not ended
 };
 
 [[nodiscard]] machine& here();
@@ -140,20 +140,20 @@ struct kernel {
 };
 [[nodiscard]] std::map<const void*, kernel>& kernels();
 
-/// A thread that does what was put on it, in order.
+/// A thread that runs its tasks in order.
 class stream {
  public:
   explicit stream(int device);
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
-  /// Everything has been done then.
+  /// Waits until all tasks are done.
   ~stream();
 
   [[nodiscard]] int device() const { return device_; }
   void add(std::function<void()> task);
-  /// What it throws is a fault.
+  /// Adds a kernel; an exception of `run` is a fault.
   void add_kernel(std::function<void()> run);
-  /// How many tasks there have been.
+  /// Returns the number of tasks added so far.
   [[nodiscard]] std::uint64_t added() const;
   [[nodiscard]] const std::shared_ptr<progress>& done() const { return done_; }
   [[nodiscard]] bool is_idle() const { return done_->is_at(added()); }
@@ -173,7 +173,7 @@ class stream {
 };
 
 inline thread_local int current_device = 0;
-/// Devices whose contexts the thread has pushed, the last of which counts.
+/// Devices whose contexts the thread has pushed; the last one is current.
 inline thread_local std::vector<int> pushed_contexts;
 [[nodiscard]] inline int device_in_use() {
   return pushed_contexts.empty() ? current_device : pushed_contexts.back();
@@ -181,18 +181,18 @@ inline thread_local std::vector<int> pushed_contexts;
 inline thread_local cudaError_t last_error = cudaSuccess;
 inline thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
-/// The same, and CUDA's last error.
+/// Returns `status`, and makes it CUDA's last error.
 cudaError_t failing(cudaError_t status);
-/// What every function does first: the status that it ends with at once, if it does.
+/// Called first by every function. Returns the status with which the function must fail, if any.
 [[nodiscard]] std::optional<cudaError_t> begins(const char* function);
-/// What CUDA does with functions that may need the device for themselves.
+/// Waits like CUDA's functions that may need the device for themselves.
 void wait_for_idle_device(const char* function);
-/// A kernel is loaded when it is first asked for or launched, for which the device must be idle.
+/// Loads a kernel when it is first queried or launched, for which the device must be idle.
 void load_kernel(const char* function, const void* name, int device);
-/// As the end of a process, or of a context, does.
+/// Frees everything, like the end of a process, or of a context.
 void free_everything();
 
-/// Null for a handle that is none.
+/// Return null for an invalid handle.
 [[nodiscard]] stream* find(cudaStream_t handle);
 [[nodiscard]] event* find(cudaEvent_t handle);
 
@@ -200,7 +200,7 @@ void free_everything();
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-/// A function of the driver; null when the fake has none of that name.
+/// Returns a function of the driver; null if the fake has none of that name.
 [[nodiscard]] void* driver_function(const std::string& name);
 
 } // namespace farcall::fake_cuda

@@ -1,4 +1,4 @@
-// A profiler that is attached to the program: it keeps the names of the ranges that it is shown.
+// A profiler that is attached to the program: it records the names of the ranges shown to it.
 
 #include "fake_cuda.hpp"
 
@@ -21,7 +21,7 @@ profile take_profile() {
 } // namespace farcall::fake_cuda
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
-// As for tools: the program has the rest.
+// As in a tool: the program itself has the implementation.
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>
 

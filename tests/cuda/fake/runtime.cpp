@@ -1,4 +1,4 @@
-// CUDA's functions.
+// The functions of CUDA's runtime.
 
 #include "machine.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int driver_version = 13000;
 
-/// Zeroed on a GPU only by chance.
+/// Allocates memory that is not zeroed: on a GPU it is zero by chance only.
 void* memory_of_host(std::size_t bytes) {
   void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -44,7 +44,7 @@ side side_of(const void* address, std::size_t bytes) {
   return m.reserved.hold(at, 1) || m.allocated.hold(at, 1) ? side::device : side::pageable;
 }
 
-/// The device whose addresses these are.
+/// Returns the device that the address belongs to.
 int owner_of(const void* address) {
   machine& m = here();
   const std::lock_guard guard(m.mutex);
@@ -71,7 +71,8 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
       (is_down && target != side::device)) {
     return failing(cudaErrorInvalidValue);
   }
-  // Memory is mapped for its own device; another's copy engine has a way there only as its peer.
+  // Memory is mapped for its own device; the copy engine of another device can reach it only as a
+  // peer.
   if (target == side::device && source == side::device && !is_of_peers &&
       owner_of(to) != owner_of(from) &&
       (on == nullptr || !can_use(on->device(), number_of(to), bytes) ||
@@ -138,7 +139,7 @@ cudaError_t cudaSetDevice(int device) {
   } else {
     pushed_contexts.back() = device;
   }
-  // Since CUDA 12 not only at the first use.
+  // Since CUDA 12 this makes the context, not the first use.
   here().with_context.insert(device);
   return cudaSuccess;
 }
@@ -278,7 +279,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
     return failing(cudaErrorInvalidValue);
   return copy(to, from, bytes, cudaMemcpyDefault, s, true);
 }
-/// A symbol is where its value lies.
+/// A symbol is the address of its value.
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes, std::size_t,
                                  cudaMemcpyKind) {
   if (const auto status = begins(__func__)) return *status;
@@ -334,7 +335,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   s->wait();
   return static_cast<cudaError_t>(here().context_error.load());
 }
-/// Only those that forbid something to other threads are known; nothing is recorded.
+/// Supports only captures that restrict other threads; does not record.
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
   if (const auto status = begins(__func__)) return *status;
   stream* const s = find(handle);
@@ -409,7 +410,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   if (e == nullptr) return failing(cudaErrorInvalidResourceHandle);
   return e->of == nullptr || e->of->is_at(e->ticket) ? cudaSuccess : cudaErrorNotReady;
 }
-/// For what the event has recorded by now, whatever becomes of it.
+/// Waits for the work that the event has recorded by now, even if the event is destroyed.
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t awaited, unsigned /*flags*/) {
   if (const auto status = begins(__func__)) return *status;
   stream* const s = find(handle);
@@ -439,7 +440,7 @@ cudaError_t cudaLaunchKernel(const void* name, dim3 /*grid*/, dim3 /*block*/, vo
                              std::size_t /*shared*/, cudaStream_t on) {
   if (const auto status = begins(__func__)) return *status;
   stream* const s = find(on);
-  // A kernel goes to the device that is selected, whose stream it must be.
+  // A kernel goes to the selected device, to which the stream must belong.
   if (s == nullptr || s->device() != device_in_use())
     return failing(cudaErrorInvalidResourceHandle);
   const auto found = kernels().find(name);

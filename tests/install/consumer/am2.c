@@ -1,4 +1,4 @@
-/* The same by each of the three headers. */
+/* One program for the three headers of AM-2. */
 #if defined(AMUDP)
 #include <amudp.h>
 #elif defined(AMMPI)

@@ -1,4 +1,4 @@
-// A library of a user's that the program loads and closes before it has a job, several times.
+// A user's library that the program loads and closes several times before it has a job.
 
 #include <farcall/farcall.hpp>
 

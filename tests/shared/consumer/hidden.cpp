@@ -1,4 +1,5 @@
-// A program that hides its symbols, with the shared library: what must be one per process is.
+// A program with hidden symbols that links the shared library. Tests that objects that must be
+// unique in a process are unique.
 
 #include "check.hpp"
 
@@ -19,8 +20,8 @@ namespace {
 
 int twice(int v) { return 2 * v; }
 
-// The number of the process, and the context of a handler, are written by the library and read by
-// inline code here.
+// The library writes the node number and the context of a handler, and inline code in this program
+// reads them.
 fc::node_id own_number() { return fc::this_node().id(); }
 double sum_in_place(fc::remote_span<const double> all) {
   double sum = 0;
@@ -32,7 +33,7 @@ int ask_host(int v) { return fc::sync(fc::host(), twice, v) + 1; }
 void throw_range() { throw std::out_of_range("too far"); }
 std::string bounce(std::string s) { return s; }
 
-// The thread of an emulated device, and its place in a grid.
+// Runs on a thread of an emulated device, and reads its place in the grid.
 void fill(fc::remote_span<int> all) {
   const auto grid = fc::device::this_grid();
   all[grid.block()] = static_cast<int>(10 * grid.blocks() + grid.block());
@@ -65,7 +66,7 @@ int main() {
   CHECK(fc::sync(target, ask_host, 4) == 9);
   CHECK(fc::sync(target, bounce, std::string(1 << 20, 'x')).size() == 1 << 20);
 
-  // Errors of the library are caught by their types.
+  // The program catches the library's errors by their types.
   CHECK(throws<fc::remote_error>([&] { fc::sync(target, throw_range); }));
   CHECK(throws<fc::error>([&] { fc::sync(target, throw_range); }));
   CHECK(
@@ -80,7 +81,7 @@ int main() {
   CHECK(throws<fc::timeout>([&] { (void)late.get(); }));
   CHECK(throws<fc::node_failed>([&] { fc::sync(other, [] { ::_exit(3); }); }));
 
-  // The lanes of threads and their locks.
+  // Threads have their own lanes and locks.
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -94,7 +95,7 @@ int main() {
     t.join();
   CHECK(fc::async(target, twice, 1).then([](fc::future<int> f) { return f.get() + 1; }).get() == 3);
 
-  // A device's thread stands for the device.
+  // A thread of an emulated device runs as that device.
   const fc::job devices(fc::job_options{.targets = "cuda-emulated:0"});
   const auto places = devices.targets()[0].allocate<int>(3);
   fc::async(devices.targets()[0], fc::grid{.blocks = 3}, fc::device_fn<fill>, places.span()).get();
@@ -102,7 +103,7 @@ int main() {
   fc::get_sync(places, back);
   CHECK((back == std::vector{30, 31, 32}));
 
-  // A child of a fork knows that it is one.
+  // A forked child refuses calls.
   const pid_t child = ::fork();
   if (child == 0) ::_exit(throws<fc::forked>([&] { fc::sync(target, twice, 7); }) ? 0 : 1);
   int status = 1;

@@ -1,5 +1,4 @@
-// A library of a user's that the program loads before its first job and closes while it has the
-// job.
+// A user's library that the program loads before its first job, and closes while the job exists.
 
 #include <farcall/farcall.hpp>
 
@@ -12,7 +11,7 @@ namespace {
 
 int thrice(int v) { return 3 * v; }
 
-/// It ends with the process, whatever the program closes: so may what it holds.
+/// Objects that live until the process ends, since dlclose() does not unload this library.
 std::optional<fc::buffer<int>> memory;
 std::optional<fc::future<std::string>> text;
 
@@ -23,7 +22,7 @@ extern "C" __attribute__((visibility("default"))) void plug_in_begin(const fc::j
   text.emplace(fc::async(job.targets()[0], [](int v) { return std::to_string(v); }, 42));
 }
 
-/// A future whose continuation is code of this library.
+/// Makes a future whose continuation is code of this library.
 extern "C" __attribute__((visibility("default"))) void plug_in_call(const fc::node& where,
                                                                     fc::future<int>& result) {
   result = fc::async(where, fc::fn<&thrice>, 5).then([](fc::future<int> f) { return f.get() + 1; });

@@ -1,5 +1,5 @@
-// Libraries that make calls stay loaded when the program closes them: peers may run what is in
-// them, and futures may. Arguments: their files.
+// Libraries that make calls stay loaded when the program closes them: peers and futures may still
+// run their code. Arguments: the files of plug_in and early_plug_in.
 
 #include "check.hpp"
 
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   auto* const call = function_of<void(const fc::node&, fc::future<int>&)>(library, "plug_in_call");
   auto* const text = function_of<int()>(library, "plug_in_text");
 
-  // The library's own objects, which hold memory and a result of the job, are static too.
+  // Static, like the plug-in's objects, which hold memory and a result of this job.
   static const fc::job job(fc::job_options{.targets = "shm"});
   const fc::node target = job.targets()[0];
   begin(job);

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <farcall/offload/buffer.hpp>
-#include <farcall/offload/future.hpp>
+#include <farcall/async/future.hpp>
+#include <farcall/copy/buffer.hpp>
 
-/// A call, for files that cannot name callables themselves.
+/// Calls a function on `where` for files without RTTI, which cannot name callables.
 [[nodiscard]] farcall::future<double> sum_on(const farcall::node& where,
                                              farcall::remote_span<const double> all);

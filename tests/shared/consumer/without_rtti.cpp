@@ -1,12 +1,12 @@
-// What a file may do that is compiled without RTTI: everything but calls, whose header it must not
-// include; they know callables by the names of their types.
+// A file without RTTI may use everything except calls, and must not include their header: calls
+// know callables by the names of their types.
 
 #include "check.hpp"
 #include "with_rtti.hpp"
 
-#include <farcall/offload/coroutine.hpp>
+#include <farcall/async/coroutine.hpp>
+#include <farcall/copy/transfer.hpp>
 #include <farcall/offload/job.hpp>
-#include <farcall/offload/transfer.hpp>
 
 #include <vector>
 

@@ -20,7 +20,7 @@
 #include <ham/util/debug.hpp>
 #include <ham/util/log.hpp>
 
-// What programs have come to rely on.
+// Standard headers that programs written for HAM use without including them.
 #include <cassert>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-/* The bits of the `mode` of veo_veshm.h. */
+/* Bits of the parameter `mode` of the functions in veo_veshm.h. */
 #ifndef FARCALL_COMPAT_VEO_VEO_VESHM_DEFS_H
 #define FARCALL_COMPAT_VEO_VEO_VESHM_DEFS_H
 

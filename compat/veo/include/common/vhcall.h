@@ -1,4 +1,5 @@
-/* VHcall: what both sides of it know. Programs include libvhcall.h, which includes this. */
+/* Definitions that programs and kernels share for VHcall, the calls of host functions by kernels.
+ * Programs include libvhcall.h, which includes this file. */
 #ifndef FARCALL_COMPAT_VEO_VHCALL_H
 #define FARCALL_COMPAT_VEO_VHCALL_H
 
@@ -9,17 +10,19 @@
 extern "C" {
 #endif
 
-/* A library of host functions that has been loaded. */
+/* Handle of a loaded library of host functions. */
 typedef uint64_t vhcall_handle;
 
-/* The longest name of a host function. */
+/* Length of the longest name of a host function. */
 #define VHCALL_SYMNAME_MAX 1023
 
-/* How many arguments travel in registers on x86-64; further ones go to the stack. */
+/* Numbers of integer and floating-point arguments that x86-64 passes in registers. All further
+ * arguments are passed on the stack. */
 #define VHCALL_MAX_INTREG 6
 #define VHCALL_MAX_SSEREG 8
 
-/* What an argument is: an integer, a float or double, a complex double, memory, the handle. */
+/* Class of an argument: an integer, a float or double, a complex number, a pointer to memory, or
+ * the veos_handle* of the kernel's process. */
 enum vhcall_args_class {
   VHCALL_CLASS_INT = 1,
   VHCALL_CLASS_DBL,
@@ -28,12 +31,14 @@ enum vhcall_args_class {
   VHCALL_CLASS_HDL
 };
 
-/* Which way the memory behind a pointer is copied: to the host function, both ways, or back. */
+/* Direction in which the memory behind a pointer argument is copied: to the host function, in both
+ * directions, or back to the kernel. */
 enum vhcall_args_intent { VHCALL_INTENT_IN = 1, VHCALL_INTENT_INOUT, VHCALL_INTENT_OUT };
 
-/* One argument. Of VHCALL_CLASS_PTR, val[0] is an address and size counts bytes there. Of numbers,
- * val holds the bytes, and size says how many: 4 for a float, 8 for a double or a complex float, 16
- * for a complex double. */
+/* One argument of a host function. For VHCALL_CLASS_PTR, val[0] is an address, and size is the
+ * number of bytes at that address. For a number, val holds the bytes of the number, and size is
+ * the number of these bytes: 4 for a float, 8 for a double or a complex float, 16 for a complex
+ * double. */
 typedef struct vhcall_data {
   enum vhcall_args_class cl;
   enum vhcall_args_intent inout;

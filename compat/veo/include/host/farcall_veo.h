@@ -1,4 +1,4 @@
-/* What farcall adds to VEO's API. */
+/* Functions that NEC's VEO API lacks. */
 #ifndef FARCALL_COMPAT_VEO_FARCALL_VEO_H
 #define FARCALL_COMPAT_VEO_FARCALL_VEO_H
 
@@ -6,9 +6,9 @@
 extern "C" {
 #endif
 
-/* Why the last call of this thread that failed did: a sentence that names what it was about and
- * what to do. Empty when none has; never NULL. Calls that succeed leave it. It stays valid until
- * the thread's next failure. Local. */
+/* Returns the error text of the last call that failed in this thread, with the object concerned and
+ * a remedy. The text is empty if no call has failed; the pointer is never NULL. Successful calls do
+ * not change the text. The pointer is valid until the thread's next failure. Never blocks. */
 const char* farcall_veo_last_error(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Names of products. -lveproductinfo. */
+/* Product names of Vector Engines. Link with -lveproductinfo. */
 #ifndef FARCALL_COMPAT_VEO_PRODUCTINFO_H
 #define FARCALL_COMPAT_VEO_PRODUCTINFO_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* The name of every model and type, with a zero behind it, as far as there is room. 0, -EFAULT for
- * a NULL, -EINVAL for no room. */
+/* Stores the product name, cut to `size` bytes including the terminating zero. The name is the same
+ * for all models and types. Returns 0, -EFAULT if a pointer is NULL, or -EINVAL if `size` is 0. */
 int get_ve_product_name(char* model, char* type, char* buffer, size_t size);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* The clocks of veo_time.h, under the name they have in AVEO's lower layer. */
+/* Includes the clocks of veo_time.h under the file name that AVEO's lower layer gives them. */
 #ifndef FARCALL_COMPAT_VEO_URPC_TIME_H
 #define FARCALL_COMPAT_VEO_URPC_TIME_H
 

@@ -1,17 +1,20 @@
-/* The API of VEO and AVEO, version 16, over farcall.
+/* Version 16 of NEC's API for the Vector Engine (VEO, AVEO). Programs use this API to run
+ * functions, the kernels, in another process.
  *
- * A process (veo_proc_handle) runs kernels out of libraries that are loaded into it; it is a
- * process of this machine, or of another one that FARCALL_VEO_NODES names. A context (veo_thr_ctxt)
- * is one thread in it with a queue of requests, done one after the other; contexts run side by
- * side. A request has a number, from 1 on in each context, by which its result is collected, once.
+ * A process (veo_proc_handle) runs kernels from libraries that are loaded into it. The process is
+ * on this machine, or on another machine that FARCALL_VEO_NODES names. A context (veo_thr_ctxt) is
+ * a thread of the process with a queue of requests. The requests of one context run one after the
+ * other; contexts run in parallel. Requests are numbered from 1 in each context. The result of a
+ * request is collected once, by the request's number.
  *
- * Kinds of functions below: "local" ones return at once; "queues" ones submit a request and return
- * its number, or VEO_REQUEST_ID_INVALID; "blocks" ones wait for the process. Those that take a
- * process use the queue of its main context, and so wait for what was queued there before.
+ * A function whose comment ends with "Never blocks" returns at once. A function that submits a
+ * request returns the number of the request, or VEO_REQUEST_ID_INVALID if it fails. A function
+ * whose comment ends with "Blocks" waits for the process. If such a function takes a process, it
+ * first waits for the requests of the process's main context.
  *
- * All of it may be called from several threads, but for objects of arguments and of attributes, and
- * the hooks: one thread at a time for these. Why a call failed: farcall_veo_last_error() in
- * farcall_veo.h. */
+ * All functions are thread-safe, with two exceptions: only one thread at a time may use an object
+ * for arguments or attributes, and only one thread at a time may call the functions for hooks.
+ * farcall_veo_last_error() in farcall_veo.h returns the reason of a failure. */
 #ifndef FARCALL_COMPAT_VEO_VE_OFFLOAD_H
 #define FARCALL_COMPAT_VEO_VE_OFFLOAD_H
 
@@ -25,7 +28,8 @@
 #define VEO_API_VERSION 16
 #define VEO_SYMNAME_LEN_MAX (255)
 #define VEO_LOG_CATEGORY "veos.veo.veo"
-/* Not a limit here: a call may have more. */
+/* Maximum number of arguments in older versions, for programs that use this macro. In this version
+ * a call may have more arguments. */
 #define VEO_MAX_NUM_ARGS (256)
 #define VEO_REQUEST_ID_INVALID (~0UL)
 
@@ -36,7 +40,7 @@
 extern "C" {
 #endif
 
-/* Of these, contexts have RUNNING and EXIT only. */
+/* States of a context. In this implementation, a context is always in the state RUNNING or EXIT. */
 enum veo_context_state {
   VEO_STATE_UNKNOWN = 0,
   VEO_STATE_RUNNING = 1,
@@ -63,130 +67,149 @@ struct veo_thr_ctxt_attr;
 
 /* --- version ---------------------------------------------------------------------------------- */
 
-/* The VEO_API_VERSION of the library. Local. */
+/* Returns the value of VEO_API_VERSION with which the library was built. Never blocks. */
 int veo_api_version(void);
 
-/* The version of the library's package, a text that lives for ever. Local. */
+/* Returns the version of the library's package as a static string. Never blocks. */
 const char* veo_version_string(void);
 
 /* --- processes -------------------------------------------------------------------------------- */
 
-/* Starts a process on that node; -1 is the node of VE_NODE_NUMBER, or 0. With _VENODELIST, a number
- * is an index into it. The program is VEORUN_BIN, or the library's own. NULL when it fails. Blocks.
- */
+/* Starts a process on a node. If `venode` is -1, the environment variable VE_NODE_NUMBER gives the
+ * node. If that variable is unset, too, the first node of _VENODELIST is used, or node 0 without
+ * such a list. If _VENODELIST is set and `venode` is not negative, `venode` is a position in that
+ * list. The process runs the program that FARCALL_VEO_NODES names for the node, otherwise the
+ * program VEORUN_BIN, otherwise the library's own program. Returns NULL if it fails. Blocks. */
 struct veo_proc_handle* veo_proc_create(int venode);
 
-/* The same with that program, which may be followed by arguments, separated by blanks. NULL when it
- * fails. Blocks. */
+/* Starts a process that runs the command line `veobin`, a program and its arguments separated by
+ * blanks. Returns NULL if it fails. Blocks. */
 struct veo_proc_handle* veo_proc_create_static(int venode, const char* veobin);
 
-/* Finishes what is queued, ends the process and all its contexts. Always 0. Blocks. */
+/* Ends the process and its contexts after all queued requests of the contexts have ended. Always
+ * returns 0. Blocks. */
 int veo_proc_destroy(struct veo_proc_handle* proc);
 
-/* The number of the process in this program: the lowest that was free, from 0; -1 when there is no
- * such process. Local. */
+/* Returns the identifier of the process. Each new process of this program gets the lowest number
+ * from 0 that is free. Returns -1 if there is no such process. Never blocks. */
 int veo_proc_identifier(struct veo_proc_handle* proc);
 
-/* The address with the tag of a process, 0 to 15; NULL for another number. Local. */
+/* Returns the address with the tag of the process that has the identifier `proc_ident`, 0 to 15.
+ * Returns NULL for any other identifier. Never blocks. */
 void* veo_set_proc_identifier(void* addr, int proc_ident);
 
-/* The architecture of a node, 1 or 3; 0 when there is no such node, -1 when that cannot be told.
- * Local. */
+/* Returns the architecture of a node, which is 1 or 3; 0 if there is no such node; -1 if the
+ * architecture is unknown. Never blocks. */
 int veo_get_ve_arch(int venode);
 
 /* --- libraries and symbols -------------------------------------------------------------------- */
 
-/* Loads a library of kernels, with its symbols for all that are loaded later. A handle; 0 when it
- * fails, with errno ENAMETOOLONG for names longer than 255. Blocks. */
+/* Loads a library of kernels into the process. Libraries that are loaded later can use its symbols.
+ * Returns a handle, or 0 if it fails. A name of more than 255 characters fails with ENAMETOOLONG.
+ * Blocks. */
 uint64_t veo_load_library(struct veo_proc_handle* proc, const char* libname);
 
-/* Gives the library up. 0, else -1. Blocks. */
+/* Unloads a library of kernels. Returns 0, or -1 if it fails. Blocks. */
 int veo_unload_library(struct veo_proc_handle* proc, const uint64_t libhdl);
 
-/* The address of a function or of data in the process; with handle 0, of what is linked into its
- * program. 0 when there is no such symbol. Blocks, the second time not. */
+/* Returns the address of a function or variable of the library. If `libhdl` is 0, searches the
+ * program that the process runs. Returns 0 if there is no such symbol. Only the first call for a
+ * symbol blocks. */
 uint64_t veo_get_sym(struct veo_proc_handle* proc, uint64_t libhdl, const char* symname);
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* Memory in the process, aligned for any type, not cleared. 0; -1 when there is none left, -2 when
- * the process does not answer. Blocks. */
+/* Allocates memory in the process, aligned for any type; the memory is not cleared. Returns 0, -1
+ * if no memory is left, or -2 if the process does not reply. Blocks. */
 int veo_alloc_mem(struct veo_proc_handle* proc, uint64_t* addr, const size_t size);
 
-/* Gives it back. 0, also when the address is none that was given out; -1 when the process does not
- * answer. Blocks. */
+/* Frees memory of the process. Returns 0, even if the address is invalid, or -1 if the process does
+ * not reply. Blocks. */
 int veo_free_mem(struct veo_proc_handle* proc, uint64_t addr);
 
-/* Copies from the process, any size and alignment, any memory it has. 0, else -1. Blocks. */
+/* Copies memory of the process to this program. `src` can be any mapped address of the process,
+ * with any alignment, and `size` any number. Returns 0, or -1 if it fails. Blocks. */
 int veo_read_mem(struct veo_proc_handle* proc, void* dst, uint64_t src, size_t size);
 
-/* Copies to the process. 0, else -1. Blocks. */
+/* Copies memory of this program to the process. Returns 0, or -1 if it fails. Blocks. */
 int veo_write_mem(struct veo_proc_handle* proc, uint64_t dst, const void* src, size_t size);
 
-/* The same as requests of a context, with result 0; the buffer must live until then. Queue. */
+/* Submit a copy from or to the process as a request whose result is 0. The buffer must stay valid
+ * until the request ends. Return the number of the request. */
 uint64_t veo_async_read_mem(struct veo_thr_ctxt* ctx, void* dst, uint64_t src, size_t size);
 uint64_t veo_async_write_mem(struct veo_thr_ctxt* ctx, uint64_t dst, const void* src, size_t size);
 
-/* The result is the address; 0 when there is no memory left. Queues. */
+/* Submits an allocation of memory in the process. The request's result is the address, or 0 if no
+ * memory is left. Returns the number of the request. */
 uint64_t veo_alloc_mem_async(struct veo_thr_ctxt* ctx, const size_t size);
 
-/* The result is 0. Queues. */
+/* Submits a request that frees memory of the process. The request's result is 0. Returns the number
+ * of the request. */
 uint64_t veo_free_mem_async(struct veo_thr_ctxt* ctx, uint64_t addr);
 
 /* --- contexts --------------------------------------------------------------------------------- */
 
-/* How many contexts are open, the main one included; -1 and EINVAL for NULL. Local. */
+/* Returns the number of the process's open contexts, including the main one. Returns -1 and sets
+ * errno to EINVAL if `proc` is NULL. Never blocks. */
 int veo_num_contexts(struct veo_proc_handle* proc);
 
-/* The context that was opened as number idx, 0 for the main one; NULL when there is none. Local. */
+/* Returns a context of the process by its position `idx` in the order in which the contexts were
+ * opened. The main context has the position 0. Returns NULL if there is no such context. Never
+ * blocks. */
 struct veo_thr_ctxt* veo_get_context(struct veo_proc_handle* proc, int idx);
 
-/* The main context for the first caller, then a new one, with a thread of its own. NULL and errno
- * when it fails. Blocks. */
+/* Opens a context. The first call for a process returns its main context; each later call returns a
+ * new context with its own thread. Returns NULL and sets errno if it fails. Blocks. */
 struct veo_thr_ctxt* veo_context_open(struct veo_proc_handle* proc);
 
-/* The same; a new one gets the attributes. NULL and EINVAL without process or attributes. Blocks.
- */
+/* Opens a context like veo_context_open(); if the context is new, it gets the given attributes.
+ * Returns NULL and sets errno to EINVAL if an argument is NULL. Blocks. */
 struct veo_thr_ctxt* veo_context_open_with_attr(struct veo_proc_handle* proc,
                                                 struct veo_thr_ctxt_attr* tca);
 
-/* Finishes what is queued and ends the context; results that nobody has collected are gone. The
- * main context stays as it is. Always 0. Blocks. */
+/* Waits for the context's queued requests and ends the context. Results that were not collected are
+ * lost. The main context is not ended. Returns 0. Blocks. */
 int veo_context_close(struct veo_thr_ctxt* ctx);
 
-/* VEO_STATE_RUNNING, or VEO_STATE_EXIT once the process has ended. Local. */
+/* Returns VEO_STATE_RUNNING, or VEO_STATE_EXIT if the context's process has ended. Never blocks. */
 int veo_get_context_state(struct veo_thr_ctxt* ctx);
 
-/* Waits until all that was submitted before is done; the results can still be collected. Blocks. */
+/* Waits until all requests that were submitted to the context before this call have ended. Their
+ * results can still be collected. Blocks. */
 void veo_context_sync(struct veo_thr_ctxt* ctx);
 
-/* Attributes for contexts, with defaults; NULL when there is no memory. Local. */
+/* Allocates an attributes object for contexts, with default values. Returns NULL if there is no
+ * memory. Never blocks. */
 struct veo_thr_ctxt_attr* veo_alloc_thr_ctxt_attr(void);
 
-/* Frees them; contexts opened with them do not care. 0; -1 and EINVAL for NULL. Local. */
+/* Frees an attributes object; contexts that were opened with it remain valid. Returns 0, or -1 with
+ * errno EINVAL if `tca` is NULL. Never blocks. */
 int veo_free_thr_ctxt_attr(struct veo_thr_ctxt_attr* tca);
 
-/* The stack of the context's thread, 128 MiB unless set. 0; -1 and EINVAL for less than 4 MiB, or
- * for NULL. Local. */
+/* Sets the stack size of a context's thread; the default is 128 MiB. Returns 0, or -1 with errno
+ * EINVAL if `tca` is NULL or the size is below 4 MiB. Never blocks. */
 int veo_set_thr_ctxt_stacksize(struct veo_thr_ctxt_attr* tca, size_t stack_sz);
 
-/* Writes it to *stack_sz. 0; -1 and EINVAL for NULL. Local. */
+/* Stores the stack size of the attributes object in *stack_sz. Returns 0, or -1 with errno EINVAL
+ * if an argument is NULL. Never blocks. */
 int veo_get_thr_ctxt_stacksize(struct veo_thr_ctxt_attr* tca, size_t* stack_sz);
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
-/* An object that holds the arguments of calls, for any number of them; NULL when there is no
- * memory. Local. */
+/* Allocates an arguments object, which can be used for any number of calls. Returns NULL if there
+ * is no memory. Never blocks. */
 struct veo_args* veo_args_alloc(void);
 
-/* Takes all arguments out. Local. */
+/* Removes all arguments. Never blocks. */
 void veo_args_clear(struct veo_args* ca);
 
-/* Frees the object; calls made with it do not care. Local. */
+/* Frees an arguments object. Calls that were submitted with it are not affected. Never blocks. */
 void veo_args_free(struct veo_args* ca);
 
-/* Set argument argnum, from 0; the last value counts. An integer is widened to 64 bits by its own
- * signedness. A call with a hole between its arguments is refused. 0, else -1. Local. */
+/* Set the argument with the number `argnum`; the first argument has number 0. A later value
+ * replaces an earlier one. Signed integers are sign-extended to 64 bits, unsigned ones
+ * zero-extended. A call fails if an argument before the last one is not set. These functions return
+ * 0, or -1 if they fail. Never blocks. */
 int veo_args_set_i64(struct veo_args* ca, int argnum, int64_t val);
 int veo_args_set_u64(struct veo_args* ca, int argnum, uint64_t val);
 int veo_args_set_i32(struct veo_args* ca, int argnum, int32_t val);
@@ -198,83 +221,102 @@ int veo_args_set_u8(struct veo_args* ca, int argnum, uint8_t val);
 int veo_args_set_double(struct veo_args* ca, int argnum, double val);
 int veo_args_set_float(struct veo_args* ca, int argnum, float val);
 
-/* The kernel gets a pointer to a copy of the buffer. IN is copied when the call is submitted, OUT
- * back when it is done, until when the buffer must live. 0, else -1. Local. */
+/* Sets an argument that is a pointer to a copy of the buffer. With the intents IN and INOUT, the
+ * buffer is copied to the process when the call is submitted. With INOUT and OUT, it is copied back
+ * when the call ends, so the buffer must stay valid until the call ends. Returns 0, or -1 if it
+ * fails. Never blocks. */
 int veo_args_set_stack(struct veo_args* ca, enum veo_args_intent inout, int argnum, char* buff,
                        size_t len);
 
-/* The kernel gets the address with its tag. 0, else -1. Local. */
+/* Sets an argument that is a tagged address. The kernel gets the address with its tag. Returns 0,
+ * or -1 if it fails. Never blocks. */
 int veo_args_set_hmem(struct veo_args* ca, int argnum, void* val);
 
 /* --- calls ------------------------------------------------------------------------------------ */
 
-/* Calls a function on the main context and waits. 0 and its result, else negative. Blocks. */
+/* Calls a function on the process's main context and stores its result in *result. Returns 0, or a
+ * negative number if it fails. Blocks. */
 int veo_call_sync(struct veo_proc_handle* proc, uint64_t addr, struct veo_args* ca,
                   uint64_t* result);
 
-/* Calls a function; the arguments may be changed and freed at once. Queues. */
+/* Submits a call of a function. The arguments object may be changed or freed as soon as this
+ * function has returned. Returns the number of the request. */
 uint64_t veo_call_async(struct veo_thr_ctxt* ctx, uint64_t addr, struct veo_args* ca);
 
-/* The same by the function's name, which is looked up first. Queues; blocks for the first call of a
- * name. */
+/* Looks up a function by its name and submits a call of it. The first call of a name blocks while
+ * the process looks up the function. Returns the number of the request. */
 uint64_t veo_call_async_by_name(struct veo_thr_ctxt* ctx, uint64_t libhdl, const char* symname,
                                 struct veo_args* ca);
 
-/* Calls a function of this program, on a thread of this program, when all before it is done; what
- * is behind it starts when it has returned. Queues. */
+/* Submits a call of a function of this program, which runs on a thread of this program. The call
+ * starts when all earlier requests of the context have ended; later requests start when the
+ * function has returned. Returns the number of the request. */
 uint64_t veo_call_async_vh(struct veo_thr_ctxt* ctx, uint64_t (*func)(void*), void* arg);
 
-/* Collects a result if it is there: a veo_command_state. UNFINISHED leaves it to be collected; what
- * was collected before, or never submitted, is ERROR. With EXCEPTION, *retp is the number of the
- * signal. Local. */
+/* Collects the result of a request if the request has ended. Returns a veo_command_state. After
+ * UNFINISHED, the result can still be collected. ERROR is also returned for an unknown request and
+ * for a result that was collected before. With EXCEPTION, *retp is the number of the signal that
+ * ended the kernel. Never blocks. */
 int veo_call_peek_result(struct veo_thr_ctxt* ctx, uint64_t reqid, uint64_t* retp);
 
-/* The same when it is there. Never UNFINISHED; -1 for an error inside the library. Blocks. */
+/* Waits for the end of a request, then collects its result and returns its state like
+ * veo_call_peek_result(). Returns -1 if an error occurs inside the library. Blocks. */
 int veo_call_wait_result(struct veo_thr_ctxt* ctx, uint64_t reqid, uint64_t* retp);
 
-/* Between the two, nobody but the calling thread submits to the context. They may be nested. Begin
- * blocks while another thread is between them. */
+/* Begin and end a block of requests: until the block ends, only the calling thread can submit
+ * requests to the context. Blocks nest. veo_req_block_begin() waits for the end of another thread's
+ * block. */
 void veo_req_block_begin(struct veo_thr_ctxt* ctx);
 void veo_req_block_end(struct veo_thr_ctxt* ctx);
 
 /* --- memory with tagged addresses ------------------------------------------------------------- */
 
-/* Memory in a process, or, for NULL, in this program; bit 63 of the address tells, bits 62 to 59
- * are the process's identifier. 0; -1 when there is none left, or too many processes for the tag.
- * Blocks. */
+/* Allocates memory in a process, or in this program if `proc` is NULL. An address in a process has
+ * bit 63 set and the process's identifier in bits 62 to 59. Returns 0, or -1 if no memory is left
+ * or the identifier does not fit into the tag. Blocks. */
 int veo_alloc_hmem(struct veo_proc_handle* proc, void** addr, const size_t size);
 
-/* Gives it back, where it is from. 0, else -1. Blocks. */
+/* Frees memory that veo_alloc_hmem() has allocated. Returns 0, or -1 if it fails. Blocks. */
 int veo_free_hmem(void* addr);
 
-/* Copies between any two of this program and a process; not between two processes. 0, else -1.
- * Blocks. */
+/* Copies memory within this program, within a process, or between this program and a process.
+ * Copies between two processes are not supported. Returns 0, or -1 if it fails. Blocks. */
 int veo_hmemcpy(void* dst, const void* src, size_t size);
 
-/* The process of a tagged address; NULL when it has no tag, or there is no such process. Local. */
+/* Returns the process whose tag the address has. Returns NULL if the address has no tag or there is
+ * no such process. Never blocks. */
 struct veo_proc_handle* veo_get_proc_handle_from_hmem(const void* addr);
 
-/* The process's number in its system, and that of its node; -1 when there is none. Local. */
+/* Return the process id and the node number of the process whose tag the address has; -1 if there
+ * is no such process. Never blocks. */
 pid_t veo_get_pid_from_hmem(const void* addr);
 int veo_get_venum_from_hmem(const void* addr);
 
 /* --- hooks ------------------------------------------------------------------------------------ */
 
-/* Has `hook(payload, ...)` called after each success of a function of this API: one of
- *   veo_alloc_mem        (proc, uint64_t *addr, size_t)   veo_free_mem        (proc, uint64_t addr)
- *   veo_alloc_hmem       (proc, void *addr, size_t)       veo_free_hmem       (proc, void *addr)
- *   veo_alloc_mem_async  (ctx, uint64_t addr, size_t)     veo_free_mem_async  (ctx, uint64_t addr)
- * Those of the last line run as veo_call_async_vh, whose request is what the caller gets. Local. */
+/* Sets a hook: the library calls `hook(payload, ...)` after each success of the API function
+ * `func`. The following functions can have a hook, which the library calls as shown:
+ *   veo_alloc_mem:        hook(payload, proc, uint64_t *addr, size_t)
+ *   veo_free_mem:         hook(payload, proc, uint64_t addr)
+ *   veo_alloc_hmem:       hook(payload, proc, void *addr, size_t)
+ *   veo_free_hmem:        hook(payload, proc, void *addr)
+ *   veo_alloc_mem_async:  hook(payload, ctx, uint64_t addr, size_t)
+ *   veo_free_mem_async:   hook(payload, ctx, uint64_t addr)
+ * Hooks of veo_alloc_hmem() and veo_free_hmem() are not called for memory of this program. The hook
+ * of an asynchronous function is called by a second request, which runs after the first one like a
+ * request of veo_call_async_vh(). The asynchronous function then returns the number of the second
+ * request. Never blocks. */
 void veo_register_hook(void* func, void (*hook)(void*, ...), void* payload);
 
-/* The hook of a function, or NULL. Local. */
+/* Returns the hook that is set for an API function, or NULL if there is none. Never blocks. */
 void* veo_get_hook(void* func);
 
-/* Takes it away. Local. */
+/* Removes the hook of an API function. Never blocks. */
 void veo_unregister_hook(void* func);
 
-/* Hooks for the four functions that do not tag addresses; they get the addresses with tags. Local.
- */
+/* Set and remove one hook for veo_alloc_mem() and veo_alloc_mem_async(), and one for veo_free_mem()
+ * and veo_free_mem_async(). These four functions use addresses without tags, but the hooks get the
+ * addresses with tags. Never blocks. */
 void veo_register_hmem_hook_functions(void (*alloc)(void*, size_t), void (*free)(uint64_t));
 void veo_unregister_hmem_hook_functions(void);
 

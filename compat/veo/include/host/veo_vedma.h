@@ -1,6 +1,7 @@
-/* Copies within a process by its DMA engine. Here the process copies, in the queue of the main
- * context, and addresses for copies are plain addresses. A negative errno is returned for what
- * cannot be asked for: -EINVAL, -EFAULT for no handle, -EBUSY when the process does not answer. */
+/* Copies within a process by the DMA engine of NEC's card. In this implementation the process
+ * itself copies, in the order of the main context's requests, and addresses for DMA are plain
+ * addresses. Invalid calls return a negative errno: -EINVAL for an invalid argument, -EFAULT if a
+ * handle is NULL, -EBUSY if the process does not reply. */
 #ifndef FARCALL_COMPAT_VEO_VEO_VEDMA_H
 #define FARCALL_COMPAT_VEO_VEO_VEDMA_H
 
@@ -20,24 +21,27 @@ typedef struct ve_dma_handle {
   int index;
 } ve_dma_handle_t;
 
-/* Copies between two addresses of the process. 0, else a negative errno; how the copy ended says
- * veo_dma_poll. Blocks: the copy is done afterwards. */
+/* Copies `size` bytes between two addresses of the process and waits until the copy has ended.
+ * Returns 0, or a negative errno. veo_dma_poll() returns the result of the copy. */
 int veo_dma_post(struct veo_proc_handle* proc, uint64_t dst, uint64_t src, int size,
                  ve_dma_handle_t* dhandle);
 
-/* 0: done. 0x4000: an address was not memory. Else a negative errno. */
+/* Returns the result of a copy: 0 if it was done, 0x4000 if an address was invalid, or a negative
+ * errno. */
 int veo_dma_poll(struct veo_proc_handle* proc, ve_dma_handle_t* dhandle);
 
-/* Both in one. */
+/* Copies like veo_dma_post(), and returns the result of the copy like veo_dma_poll(). */
 int veo_dma_post_wait(struct veo_proc_handle* proc, uint64_t dst, uint64_t src, int size);
 
-/* The address by which copies know memory that veo_alloc_hmem gave; ~0 and errno when it fails. */
+/* Registers memory of veo_alloc_hmem() for DMA. Returns the address that veo_dma_post() takes for
+ * this memory, or ~0 with errno if it fails. */
 uint64_t veo_register_mem_to_dmaatb(void* vemva, size_t size);
 
-/* Ends that. 0, else -1 and errno. */
+/* Ends a registration of memory for DMA. Returns 0, or -1 and sets errno. */
 int veo_unregister_mem_from_dmaatb(struct veo_proc_handle* proc, uint64_t vehva);
 
-/* Waits for writes of other devices to arrive, of which there are none. */
+/* Does nothing in this implementation. On NEC's card, this function waits until other devices have
+ * completed their writes to the process's memory. */
 void veo_access_pcircvsyc_register(struct veo_proc_handle* proc);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
-/* Memory of one process of kernels, shared with others. Not supported here: all fail with ENOTSUP.
- * `mode` is of the bits in veo_veshm_defs.h. */
+/* Memory that a process shares with other processes that run kernels. The functions need NEC's
+ * card, so that all of them fail with ENOTSUP here. `mode` consists of bits from veo_veshm_defs.h.
+ */
 #ifndef FARCALL_COMPAT_VEO_VEO_VESHM_H
 #define FARCALL_COMPAT_VEO_VEO_VESHM_H
 
@@ -10,23 +11,25 @@
 extern "C" {
 #endif
 
-/* C and C++ have not had long long from the beginning, and some programs are that old. */
+/* Disable -Wlong-long, because -Wpedantic warns of long long in old standards of C and C++. */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wlong-long"
 #endif
 
-/* Lets other processes attach memory that veo_alloc_hmem gave. 0, else -1. */
+/* Allows other processes to attach memory that veo_alloc_hmem() has allocated. Returns 0, or -1 if
+ * it fails. */
 int veo_shared_mem_open(void* vemva, size_t size, int syncnum, long long mode);
 
-/* Ends that. 0, else -1. */
+/* Ends the sharing of memory that veo_shared_mem_open() has begun. Returns 0, or -1 if it fails. */
 int veo_shared_mem_close(void* vemva, size_t size, int syncnum, long long mode);
 
-/* Its address in `proc`, of memory that the process `pid` has opened; (void *)-1 when it fails. */
+/* Attaches memory that process `pid` has shared by veo_shared_mem_open() to the process `proc`.
+ * Returns the memory's address in `proc`, or (void *)-1 if it fails. */
 void* veo_shared_mem_attach(struct veo_proc_handle* proc, pid_t pid, void* vemva, size_t size,
                             int syncnum, long long mode);
 
-/* Ends that. 0, else -1. */
+/* Detaches memory that veo_shared_mem_attach() has attached. Returns 0, or -1 if it fails. */
 int veo_shared_mem_detach(struct veo_proc_handle* proc, void* addr, long long mode);
 
 #ifdef __GNUC__

@@ -1,6 +1,6 @@
-/* System V shared memory of the machine that a process of kernels runs on. All block, in the queue
- * of the main context, and fail with errno: EBUSY when the process does not answer, and those of
- * shmget(2), shmat(2) and shmdt(2). */
+/* System V shared memory of the machine on which a process runs its kernels. The functions block
+ * until the earlier requests of the main context have ended. If a function fails, errno is EBUSY if
+ * the process does not reply, otherwise an error of shmget(2), shmat(2) or shmdt(2). */
 #ifndef FARCALL_COMPAT_VEO_VEO_VHVESHM_H
 #define FARCALL_COMPAT_VEO_VEO_VHVESHM_H
 
@@ -12,16 +12,17 @@
 extern "C" {
 #endif
 
-/* The number of a segment that exists; -1 when there is none. The flag is 0 or SHM_HUGETLB, which
- * only says what the segment is. */
+/* Returns the identifier of an existing segment, or -1 if there is none. `shmflag` must be 0 or
+ * SHM_HUGETLB. SHM_HUGETLB has no effect, because it only matters when a segment is created. */
 int veo_shmget(struct veo_proc_handle* proc, key_t key, size_t size, int shmflag);
 
-/* Attaches it; its address in the process, and in *vehva the one for copies, which is the same. The
- * address asked for is NULL, and the flag 0 or SHM_RDONLY. (void *)-1 when it fails. */
+/* Attaches a segment to the process. Returns the segment's address in the process, or (void *)-1 if
+ * it fails. Stores the address for DMA copies in *vehva, which is the same address. `shmaddr` must
+ * be NULL, and `shmflag` 0 or SHM_RDONLY. */
 void* veo_shmat(struct veo_proc_handle* proc, int shmid, const void* shmaddr, int shmflag,
                 void** vehva);
 
-/* Detaches it. 0, else -1. */
+/* Detaches a segment from the process. Returns 0, or -1 if it fails. */
 int veo_shmdt(struct veo_proc_handle* proc, const void* shmaddr);
 
 #ifdef __cplusplus

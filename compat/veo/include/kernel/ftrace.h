@@ -1,6 +1,7 @@
-/* Regions of a kernel that get a line of their own in the table that -ftrace makes (-D_FTRACE is
- * set then). Regions have to be nested. Without -ftrace, -lveftrace has functions that do nothing.
- * 0, else -1. */
+/* Begin and end a region of code. Code compiled with -ftrace writes a table of times when its
+ * process ends, and each region gets its own line in this table. Regions must nest. Code compiled
+ * with -ftrace has the macro _FTRACE. Without -ftrace, link with -lveftrace, whose functions do
+ * nothing. Both functions return 0, or -1 if they fail. */
 #ifndef FARCALL_COMPAT_VEO_FTRACE_H
 #define FARCALL_COMPAT_VEO_FTRACE_H
 

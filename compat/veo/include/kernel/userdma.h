@@ -1,5 +1,5 @@
-/* Descriptors of the card's DMA engine in a kernel's own memory. There are none here: both fail
- * with ENOTSUP. vedma.h copies. -lsysve. */
+/* Maps descriptors of the card's DMA engine into a kernel's memory. Both functions need NEC's card,
+ * so that they fail with ENOTSUP; use the copies of vedma.h instead. Link with -lsysve. */
 #ifndef FARCALL_COMPAT_VEO_USERDMA_H
 #define FARCALL_COMPAT_VEO_USERDMA_H
 

@@ -1,6 +1,7 @@
-/* Asynchronous reading and writing of files, for kernels. A context has one operation at a time;
- * take several for more. Threads do the work, VE_ASYNC_IO_THREAD of them (4). -lveio -pthread.
- * Functions return 0, else -1 with errno. */
+/* Asynchronous reads and writes of files, for kernels. A context has at most one operation in
+ * progress; a kernel that wants several at once uses several contexts. The operations of all
+ * contexts are executed by VE_ASYNC_IO_THREAD threads, from 1 to 64; the default is 4. Functions
+ * return 0, or -1 with errno. Link with -lveio -pthread. */
 #ifndef FARCALL_COMPAT_VEO_VEAIO_H
 #define FARCALL_COMPAT_VEO_VEAIO_H
 
@@ -13,20 +14,24 @@ extern "C" {
 struct ve_aio2_ctx;
 #define ve_aio_ctx ve_aio2_ctx
 
-/* NULL with errno. */
+/* Allocates a context for file operations. Returns NULL and sets errno if it fails. */
 struct ve_aio_ctx* ve_aio_init(void);
 
-/* EBUSY while its operation is under way. */
+/* Frees a context. Fails with EBUSY while the context's operation is running. */
 int ve_aio_fini(struct ve_aio_ctx* context);
 
-/* Start an operation on `count` bytes at `offset` of the file. EBUSY: the last one is under way. */
+/* Start an operation that transfers `count` bytes at `offset` of the file. Fail with EBUSY while
+ * the context's last operation is running. */
 int ve_aio_write(struct ve_aio_ctx* context, int fd, ssize_t count, void* buffer, off_t offset);
 int ve_aio_read(struct ve_aio_ctx* context, int fd, ssize_t count, void* buffer, off_t offset);
 
-/* Waits for its end. *retval: the bytes, or -1, and then *errnoval says why. */
+/* Waits for the end of the context's operation. Stores the number of transferred bytes in *retval,
+ * or -1 if the operation failed before the first byte. Stores the errno of a failure in *errnoval,
+ * or 0. Fails with EINVAL if the context has no operation whose result was not taken. */
 int ve_aio_wait(struct ve_aio_ctx* context, ssize_t* retval, int* errnoval);
 
-/* The same without waiting: 1 while it is under way. */
+/* Takes the operation's result like ve_aio_wait(), but returns 1 without waiting if the operation
+ * is still running. */
 int ve_aio_query(struct ve_aio_ctx* context, ssize_t* retval, int* errnoval);
 
 #ifdef __cplusplus

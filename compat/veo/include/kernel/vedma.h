@@ -1,5 +1,5 @@
-/* Copies by DMA, for kernels. Here a copy is done when ve_dma_post returns, addresses for DMA are
- * plain addresses, and any alignment and size are good. -lveio. */
+/* Copies by DMA, for kernels. In this implementation, a copy has ended when ve_dma_post() returns.
+ * Addresses for DMA are plain addresses, and any alignment and size is valid. Link with -lveio. */
 #ifndef FARCALL_COMPAT_VEO_VEDMA_H
 #define FARCALL_COMPAT_VEO_VEDMA_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* A copy that was posted; what is in it is not for programs. */
+/* Handle of a copy that ve_dma_post() has made. Programs must not use the members. */
 typedef struct ve_dma_handle {
   int status;
   int index;
@@ -18,19 +18,22 @@ typedef struct ve_dma_handle {
 
 int ve_dma_init(void);
 
-/* Copies. 0, or -EINVAL for a negative size; how the copy ended says ve_dma_poll. */
+/* Copies `size` bytes from `src` to `dst`. Returns 0, or -EINVAL if the size is negative or
+ * `handle` is NULL. ve_dma_poll() returns the result of the copy. */
 int ve_dma_post(uint64_t dst, uint64_t src, int size, ve_dma_handle_t* handle);
 
-/* 0: done. 0x4000: an address is not memory. */
+/* Returns the result of a copy: 0 if it was done, 0x4000 if an address was invalid. */
 int ve_dma_poll(ve_dma_handle_t* handle);
 
-/* Both in one. */
+/* Copies like ve_dma_post(), and returns the result of the copy like ve_dma_poll(). */
 int ve_dma_post_wait(uint64_t dst, uint64_t src, int size);
 
-/* There is no register: *regs becomes 0. */
+/* Sets *regs to 0, because there is no control register here. */
 void ve_dma_read_ctrl_reg(uint64_t* regs);
 
-/* The address for DMA of memory of this process; (uint64_t)-1 and EINVAL for none. */
+/* Registers memory of this process for DMA. Returns the address that ve_dma_post() takes for this
+ * memory, which is `memory` itself. Returns (uint64_t)-1 and sets errno to EINVAL if `memory` is
+ * NULL or `size` is 0. */
 uint64_t ve_register_mem_to_dmaatb(void* memory, size_t size);
 int ve_unregister_mem_from_dmaatb(uint64_t vehva);
 

@@ -1,4 +1,5 @@
-/* For kernels only: what they can ask of the queue that called them. Link with -laveoVE. */
+/* Access of a kernel to the requests of the context in which it runs. For kernels only; link with
+ * -laveoVE. */
 #ifndef FARCALL_COMPAT_VEO_VEO_VE_H
 #define FARCALL_COMPAT_VEO_VEO_VE_H
 
@@ -12,9 +13,9 @@
 extern "C" {
 #endif
 
-/* Writes to *result what a request before this one returned, on the same context: offs 0 is the
- * last before this one, 1 the one before that. 0; -1 when there is no such request, or it is too
- * old. */
+/* Stores the result of an earlier request of the calling kernel's context in *result. `offs` counts
+ * backwards from the kernel's own request: 0 is the last request before it, 1 the request before
+ * that one. Returns 0, or -1 if there is no such request or it is too old. */
 int veo_prev_req_result(int offs, uint64_t* result);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* Memory of one process of kernels, shared with others, for kernels. It needs the card: all fail
- * with ENOTSUP. Segments of the machine (vhshm.h) can be shared. `mode` is of the bits in
- * veo_veshm_defs.h. -lsysve. */
+/* Memory that processes which run kernels share, for use by kernels. The functions need NEC's card,
+ * so that all of them fail with ENOTSUP; the System V segments of vhshm.h can be shared instead.
+ * `mode` consists of bits from veo_veshm_defs.h. Link with -lsysve. */
 #ifndef FARCALL_COMPAT_VEO_VESHM_H
 #define FARCALL_COMPAT_VEO_VESHM_H
 
@@ -13,21 +13,22 @@
 extern "C" {
 #endif
 
-/* C and C++ have not had long long from the beginning, and some programs are that old. */
+/* Disable -Wlong-long, because -Wpedantic warns of long long in old standards of C and C++. */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wlong-long"
 #endif
 
-/* 0, else -1. */
+/* Begin and end sharing this process's memory. Return 0, or -1 if they fail. */
 int ve_shared_mem_open(void* memory, size_t size, int syncnum, long long mode);
 int ve_shared_mem_close(void* memory, size_t size, int syncnum, long long mode);
 
-/* Its address here, else (void *)-1. */
+/* Attaches memory of process `pid`. Returns its address in this process, or (void *)-1 if it fails.
+ */
 void* ve_shared_mem_attach(pid_t pid, void* memory, size_t size, int syncnum, long long mode);
 int ve_shared_mem_detach(void* address, long long mode);
 
-/* The size of the card's pages there, else -1. */
+/* Returns the size of the card's pages at `address`, or -1 if it fails. */
 int ve_get_pgmode(long long mode, int pid, void* address);
 
 #ifdef __GNUC__

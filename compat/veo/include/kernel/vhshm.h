@@ -1,4 +1,5 @@
-/* System V shared memory of the host, for kernels: segments of this machine. -lveio. */
+/* System V shared memory of the host, for kernels. In this implementation these are the segments of
+ * the machine on which the kernel runs. Link with -lveio. */
 #ifndef FARCALL_COMPAT_VEO_VHSHM_H
 #define FARCALL_COMPAT_VEO_VHSHM_H
 
@@ -10,15 +11,17 @@
 extern "C" {
 #endif
 
-/* The number of a segment that the host has made, as shmget(2) finds it. Flags may be 0 or
- * SHM_HUGETLB, which only says what the segment is. -1 with errno. */
+/* Returns the identifier of a segment that the host has created, like shmget(2). Returns -1 and
+ * sets errno if it fails. `flags` must be 0 or SHM_HUGETLB. SHM_HUGETLB has no effect, because it
+ * only matters when a segment is created. */
 int vh_shmget(key_t key, size_t size, int flags);
 
-/* Attaches it; *vehva gets the address for vedma.h, which is the same here. `address` is NULL, and
- * flags 0 or SHM_RDONLY, else EINVAL. (void*)-1 with errno. */
+/* Attaches a segment to this process and returns its address. Stores the address for vedma.h in
+ * *vehva, which is the same address. `address` must be NULL, and `flags` 0 or SHM_RDONLY; other
+ * values fail with EINVAL. Returns (void*)-1 and sets errno if it fails. */
 void* vh_shmat(int id, const void* address, int flags, void** vehva);
 
-/* Detaches it. 0, else -1. */
+/* Detaches a segment from this process. Returns 0, or -1 if it fails. */
 int vh_shmdt(const void* address);
 
 #ifdef __cplusplus

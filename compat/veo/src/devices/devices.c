@@ -1,6 +1,7 @@
-/* To be preloaded: shows a program the nodes of libveo as cards, where it looks for these itself.
- * That is in /dev (veslot0 and so on), by libudev, and in /sys/class/ve. FARCALL_VEO_DEVICES says
- * how many there are, at most 10; else 8, as nodes. All else is as it is. */
+/* Library to preload into programs that search for cards themselves. It shows the nodes of libveo
+ * as cards in /dev (veslot0 and so on), in libudev and in /sys/class/ve. FARCALL_VEO_DEVICES is the
+ * number of cards, at most 10. The default is 8, which is also the default number of nodes. The
+ * program sees all other files unchanged. */
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 enum { MOST_DEVICES = 10, USUAL_DEVICES = 8, OPEN_FOLDERS = 16 };
-/* Of no device that there is. */
+/* Major device number that no real device uses. */
 static const unsigned device_major = 3877;
 
 static int devices(void) {
@@ -26,11 +27,12 @@ static int devices(void) {
   return said < 0 ? 0 : said > MOST_DEVICES ? MOST_DEVICES : said;
 }
 
-/* The function of the system that is called so. */
+/* Returns the address of the C library's function with this name. */
 static void* next(const char* name) { return dlsym(RTLD_NEXT, name); }
 #define NEXT(name) (__extension__(__typeof__(&name)) next(#name))
 
-/* The number of the device behind `prefix`; -1 when it is none. `rest` is what follows. */
+/* Returns the number of the device that follows `prefix` in the path, or -1. Sets `rest` to the
+ * text after the number. */
 static int device_of(const char* path, const char* prefix, const char** rest) {
   const size_t length = strlen(prefix);
   if (path == NULL || strncmp(path, prefix, length) != 0) return -1;
@@ -43,7 +45,7 @@ static int device_of(const char* path, const char* prefix, const char** rest) {
 /* ---- /dev ---------------------------------------------------------------------------------------
  */
 
-/* Files in the folder of a card. */
+/* Files in the folder of a card under /sys/class/ve. */
 static const char* const value_names[] = {"abi_version", "cache_l1d",           "cache_l1i",
                                           "cache_l2",    "cache_llc",           "clock_base",
                                           "clock_chip",  "clock_memory",        "cores_enable",
@@ -55,7 +57,7 @@ enum { VALUE_NAMES = sizeof value_names / sizeof *value_names };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct {
   DIR* folder;
-  int is_card; /* only what is shown here is in it */
+  int is_card; /* true for the folder of a card, whose entries are all made by this library */
   int shown;
   struct dirent entry;
 } open_folders[OPEN_FOLDERS];
@@ -83,7 +85,8 @@ DIR* opendir(const char* path) {
   return is_dev ? remember(folder, 0) : folder;
 }
 
-/* The next one that is shown here, of a card, or behind those that there are in /dev. */
+/* Returns the next entry that this library adds: an entry of a card's folder, or a card after the
+ * real entries of /dev. */
 static struct dirent* entry_of(DIR* folder, int is_card, int* is_known) {
   struct dirent* found = NULL;
   pthread_mutex_lock(&mutex);
@@ -115,7 +118,8 @@ struct dirent* readdir(DIR* folder) {
   return entry != NULL ? entry : entry_of(folder, 0, &is_known);
 }
 
-/* The same structure, on machines of 64 bits. */
+/* On 64-bit machines, struct dirent and struct dirent64 are the same, so that readdir() can return
+ * both. */
 struct dirent64* readdir64(DIR* folder) { return (struct dirent64*)readdir(folder); }
 
 int closedir(DIR* folder) {
@@ -142,7 +146,8 @@ int stat64(const char* restrict path, struct stat64* restrict to) {
   return stat(path, (struct stat*)to);
 }
 
-/* What programs call that were built with an older C library; the structure is the same. */
+/* Functions that are called by programs built with an older C library. Their struct stat has the
+ * same layout. */
 int __xstat(int version, const char* path, struct stat* to);
 int __xstat64(int version, const char* path, struct stat64* to);
 
@@ -207,14 +212,16 @@ static long long kib_of(int name) {
   return bytes < 0 ? 0 : bytes / 1024;
 }
 
-/* What a file of that name says; 0 when there is none. */
+/* Writes the content of a card's file to the buffer. Returns its length, or 0 if there is no such
+ * file. */
 static int value_of(const char* name, char* text, size_t size) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   const long long gib = 1LL << 30;
   long long value = 0;
   if (strcmp(name, "ve_arch_class") == 0) return snprintf(text, size, "ve1\n");
   if (strcmp(name, "cores_enable") == 0 || strcmp(name, "numa0_cores") == 0) {
-    /* A bit for each; programs read an int. */
+    /* The files cores_enable and numa0_cores have one bit for each core. Programs read the bits as
+       an int, so that there are at most 31. */
     const unsigned bits = cores >= 31 ? 31 : (unsigned)cores;
     return snprintf(text, size, "%x\n", (1U << bits) - 1);
   }
@@ -231,7 +238,7 @@ static int value_of(const char* name, char* text, size_t size) {
   } else if (strcmp(name, "cache_llc") == 0) {
     value = kib_of(_SC_LEVEL3_CACHE_SIZE);
   } else if (strncmp(name, "clock_", 6) == 0) {
-    value = 1000; /* MHz, as nobody knows it */
+    value = 1000; /* frequency in MHz; the real value is unknown */
   } else if (strcmp(name, "model") == 0 || strcmp(name, "type") == 0 ||
              strcmp(name, "abi_version") == 0) {
     value = 1;
@@ -242,7 +249,8 @@ static int value_of(const char* name, char* text, size_t size) {
   return snprintf(text, size, "%lld\n", value);
 }
 
-/* A file with that, open at its beginning; -1 when the path is of no card. */
+/* Opens a temporary file with the content of a card's file. Returns -1 if the path does not name a
+ * card's file. */
 static int open_value(const char* path) {
   char text[64];
   const char* rest = NULL;

@@ -5,7 +5,7 @@
 #include <bit>
 #include <memory>
 
-/// veo_*: contexts, arguments, calls and their results.
+/// Functions of the API for contexts, arguments, calls and their results.
 namespace {
 
 using namespace farcall::veo;
@@ -28,7 +28,8 @@ int set(veo_args* ca, int argnum, std::uint64_t word, argument_kind kind) {
   });
 }
 
-/// A register holds narrower integers widened by their own sign.
+/// Sets an integer argument after extending it to 64 bits, by its sign if the type is signed and by
+/// zeros otherwise.
 template <class Integer>
 int set_integer(veo_args* ca, int argnum, Integer value) {
   if constexpr (std::is_signed_v<Integer>) {
@@ -44,17 +45,8 @@ int take(const context::taken& t, uint64_t* retp) {
   return static_cast<int>(t.state);
 }
 
-/// For what programs do to contexts whose process may have gone, with them.
-context& living(veo_thr_ctxt* ctx) {
-  context* c = named_by(ctx);
-  if (!is_context(c)) {
-    throw invalid_argument("this context, or its process, has been closed, or is of the process "
-                           "that this one was forked from");
-  }
-  return *c;
-}
-
-/// The address of a function. Throws error for what a look-up that has failed gives.
+/// Checks and returns the address of a function. Throws error if the address is 0, which a failed
+/// look-up returns.
 std::uint64_t code_at(std::uint64_t address) {
   if (address == 0) [[unlikely]]
     throw invalid_argument(
@@ -94,7 +86,8 @@ veo_thr_ctxt* veo_context_open_with_attr(veo_proc_handle* proc, veo_thr_ctxt_att
 int veo_context_close(veo_thr_ctxt* ctx) {
   return guarded(0, [&] {
     context* c = named_by(ctx);
-    // Objects of py-veo close contexts at the end, some behind the end of their process.
+    // Accept a context that no longer exists, because the Python package py-veo closes some
+    // contexts at exit after their process has ended.
     if (is_context(c)) {
       c->owner().close(*c);
     } else {
@@ -106,13 +99,13 @@ int veo_context_close(veo_thr_ctxt* ctx) {
 
 int veo_get_context_state(veo_thr_ctxt* ctx) {
   return guarded(static_cast<int>(VEO_STATE_UNKNOWN), [&] {
-    return static_cast<int>(living(ctx).owner().has_ended() ? VEO_STATE_EXIT : VEO_STATE_RUNNING);
+    return static_cast<int>(behind(ctx).owner().has_ended() ? VEO_STATE_EXIT : VEO_STATE_RUNNING);
   });
 }
 
 void veo_context_sync(veo_thr_ctxt* ctx) {
   (void)guarded(0, [&] {
-    (void)living(ctx).finish();
+    (void)behind(ctx).finish();
     return 0;
   });
 }
@@ -132,10 +125,10 @@ int veo_free_thr_ctxt_attr(veo_thr_ctxt_attr* attr) {
 int veo_set_thr_ctxt_stacksize(veo_thr_ctxt_attr* attr, size_t stack_sz) {
   return guarded(-1, [&] {
     context_attributes& a = behind(attr);
-    if (stack_sz < context_attributes::least_stack) {
+    if (stack_sz < context_attributes::min_stack) {
       throw invalid_argument("a stack of " + std::to_string(stack_sz) +
                              " bytes is too small; the " + "least is " +
-                             std::to_string(context_attributes::least_stack));
+                             std::to_string(context_attributes::min_stack));
     }
     a.stack_bytes = stack_sz;
     return 0;
@@ -210,7 +203,8 @@ int veo_args_set_stack(veo_args* ca, enum veo_args_intent inout, int argnum, cha
 }
 
 int veo_args_set_hmem(veo_args* ca, int argnum, void* addr) {
-  // With its tag: kernels strip it, or use it as it is.
+  // Pass the address with its tag. Kernels that need an address without a tag remove the tag
+  // themselves, and others use the tagged address.
   return set(ca, argnum, reinterpret_cast<std::uintptr_t>(addr), argument_kind::integer);
 }
 

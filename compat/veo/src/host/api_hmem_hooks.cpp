@@ -5,7 +5,8 @@
 
 #include <cstdarg>
 
-/// veo_register_hmem_hook_functions: hooks on all allocations that get tagged addresses.
+/// Implements veo_register_hmem_hook_functions() by hooks on veo_alloc_mem(), veo_free_mem() and
+/// their asynchronous forms. These hooks call the program's functions with tagged addresses.
 namespace {
 
 using namespace farcall::veo;

@@ -9,20 +9,20 @@
 #include <cerrno>
 #include <string>
 
-/// What the card's DMA engine and its shared memory did. Copies within a process are copies, and
-/// segments of this machine can be attached in its helpers; memory of one process in another one
-/// would need the card's hardware, which its callers are told.
+/// Functions for the card's DMA engine and shared memory. A DMA copy within a process is a plain
+/// copy here, and helpers can attach System V segments of this machine. Functions that give one
+/// process access to the memory of another need the card's hardware, so they fail with ENOTSUP.
 namespace {
 
 using namespace farcall::veo;
 
-/// What NEC's hardware says when a page is missing.
+/// Error code that NEC's hardware reports if a page is missing.
 constexpr int missing_page = 0x4000;
 
 constexpr std::uint64_t no_dma_address = ~std::uint64_t{0};
 
-/// The low-level functions name errors otherwise than the others: EBUSY when the process does not
-/// answer.
+/// Runs `f` like guarded(). If the process does not reply, sets errno to EBUSY, the error that
+/// VEO's low-level functions use in this case.
 template <class R, class F>
 R with_low_level_errors(R otherwise, F&& f) noexcept {
   const R got = guarded(otherwise, f);
@@ -30,7 +30,8 @@ R with_low_level_errors(R otherwise, F&& f) noexcept {
   return got;
 }
 
-/// The same for functions that return the error.
+/// Runs `f` like with_low_level_errors(). Returns the result of `f`, or the negative errno if `f`
+/// fails.
 template <class F>
 int negative_error(F&& f) noexcept {
   constexpr int failed = -4096;
@@ -38,7 +39,8 @@ int negative_error(F&& f) noexcept {
   return got == failed ? -errno : got;
 }
 
-/// What a call of the system in the helper gave; sets errno for one that failed.
+/// Returns the value of a system call that the helper has made. Sets errno if the system call
+/// failed.
 std::int64_t value_of(const system_result& r, const char* function) {
   if (r.error != 0) {
     report_error(std::string(function) + ": error " + std::to_string(r.error) +
@@ -125,7 +127,7 @@ int veo_unregister_mem_from_dmaatb(veo_proc_handle* proc, uint64_t vehva) {
 }
 
 void veo_access_pcircvsyc_register(veo_proc_handle* /*proc*/) {
-  // No device writes to the helper's memory behind its back.
+  // Do nothing, because devices do not write to the memory of a helper process.
 }
 
 uint64_t veo_register_mem_to_dmaatb_unalign(void* vemva, size_t size) {

@@ -13,7 +13,8 @@ namespace {
 
 using namespace farcall::veo;
 
-/// The process that a tagged address belongs to. Throws error, and forked for one of a parent.
+/// Returns the process whose tag the address has. Throws error if there is none, and forked if the
+/// process belongs to a parent process.
 process& owner_of(const void* address) {
   const int identifier = veo_get_proc_identifier_from_hmem(address);
   process* p = process_with(identifier);
@@ -25,7 +26,14 @@ process& owner_of(const void* address) {
   return behind(handle_of(*p));
 }
 
-/// A request, and behind it a function of the host that tells the hook.
+/// Throws invalid_argument if a copy would access memory of this program at address NULL.
+void require_memory(const void* here, std::size_t size) {
+  if (here == nullptr && size != 0)
+    throw invalid_argument("the address in the memory of this program is NULL");
+}
+
+/// An asynchronous allocation or release, and the hook that is called after it. The hook is called
+/// by a host function, which the context runs as the request after the allocation or release.
 struct hooked_request {
   context* where;
   std::uint64_t request;
@@ -51,7 +59,7 @@ std::uint64_t tell_hook(void* argument) {
 std::uint64_t submit_hooked(hooked_request r) {
   auto kept = std::make_unique<hooked_request>(r);
   const std::uint64_t id = r.where->call_here(&tell_hook, kept.get());
-  // Its own from now on: tell_hook() ends it.
+  // Release ownership, because tell_hook() deletes the object.
   [[maybe_unused]] const hooked_request* const told = kept.release();
   return id;
 }
@@ -81,7 +89,7 @@ int veo_alloc_mem(veo_proc_handle* proc, uint64_t* addr, const size_t size) {
 
 int veo_free_mem(veo_proc_handle* proc, uint64_t addr) {
   return guarded(-1, [&] {
-    // What the helper objects to is in its log; programs expect 0.
+    // Return 0 also for an invalid address, as programs expect; the helper logs such addresses.
     (void)behind(proc).ask(release_memory{}, untagged(addr));
     if (const hook h = hook_of(hook_key(&veo_free_mem))) h.function(h.payload, proc, addr);
     return 0;
@@ -90,6 +98,7 @@ int veo_free_mem(veo_proc_handle* proc, uint64_t addr) {
 
 int veo_read_mem(veo_proc_handle* proc, void* dst, uint64_t src, size_t size) {
   return guarded(-1, [&] {
+    require_memory(dst, size);
     behind(proc).read(dst, untagged(src), size);
     return 0;
   });
@@ -97,19 +106,24 @@ int veo_read_mem(veo_proc_handle* proc, void* dst, uint64_t src, size_t size) {
 
 int veo_write_mem(veo_proc_handle* proc, uint64_t dst, const void* src, size_t size) {
   return guarded(-1, [&] {
+    require_memory(src, size);
     behind(proc).write(untagged(dst), src, size);
     return 0;
   });
 }
 
 uint64_t veo_async_read_mem(veo_thr_ctxt* ctx, void* dst, uint64_t src, size_t size) {
-  return guarded(context::invalid_request,
-                 [&] { return behind(ctx).read(dst, untagged(src), size); });
+  return guarded(context::invalid_request, [&] {
+    require_memory(dst, size);
+    return behind(ctx).read(dst, untagged(src), size);
+  });
 }
 
 uint64_t veo_async_write_mem(veo_thr_ctxt* ctx, uint64_t dst, const void* src, size_t size) {
-  return guarded(context::invalid_request,
-                 [&] { return behind(ctx).write(untagged(dst), src, size); });
+  return guarded(context::invalid_request, [&] {
+    require_memory(src, size);
+    return behind(ctx).write(untagged(dst), src, size);
+  });
 }
 
 uint64_t veo_alloc_mem_async(veo_thr_ctxt* ctx, const size_t size) {
@@ -133,7 +147,7 @@ uint64_t veo_free_mem_async(veo_thr_ctxt* ctx, uint64_t addr) {
 // ---- tagged addresses ---------------------------------------------------------------------------
 
 void* veo_set_proc_identifier(void* addr, int proc_ident) {
-  if (proc_ident < 0 || proc_ident >= most_tagged_processes) return nullptr;
+  if (proc_ident < 0 || proc_ident >= max_tagged_processes) return nullptr;
   constexpr unsigned remote_bit = 63;
   constexpr unsigned identifier_shift = 59;
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(addr) |
@@ -151,9 +165,9 @@ int veo_alloc_hmem(veo_proc_handle* proc, void** addr, const size_t size) {
       throw std::bad_alloc();
     }
     process& p = behind(proc);
-    if (p.identifier() >= most_tagged_processes) {
-      throw farcall::error("an address's tag has room for " +
-                           std::to_string(most_tagged_processes) + " processes; this is number " +
+    if (p.identifier() >= max_tagged_processes) {
+      throw farcall::error("an address's tag has space for " +
+                           std::to_string(max_tagged_processes) + " processes; this is number " +
                            std::to_string(p.identifier()) + ", which can use veo_alloc_mem");
     }
     std::uint64_t made = 0;

@@ -37,7 +37,8 @@ veo_proc_handle* veo_proc_create_static(int venode, const char* veobin) {
 }
 
 int veo_proc_destroy(veo_proc_handle* proc) {
-  // Always 0, as programs expect; the reason stays readable.
+  // Return 0 also after an error, because programs expect 0. farcall_veo_last_error() returns the
+  // reason of the error.
   return guarded(0, [&] {
     destroy_process(named_by(proc));
     return 0;

@@ -10,7 +10,7 @@
 namespace farcall::veo {
 namespace {
 
-constexpr int most_arguments = 1 << 20;
+constexpr int max_arguments = 1 << 20;
 constexpr std::size_t buffer_alignment = 8;
 constexpr std::size_t frame_alignment = 16;
 
@@ -24,10 +24,10 @@ void prepared_call::keep() {
   message.sent = sent;
 }
 
-void arguments::make_room(int number) {
-  if (number < 0 || number >= most_arguments) {
+void arguments::make_space(int number) {
+  if (number < 0 || number >= max_arguments) {
     throw error("argument " + std::to_string(number) + ": arguments are numbered from 0 to " +
-                std::to_string(most_arguments - 1));
+                std::to_string(max_arguments - 1));
   }
   const auto i = static_cast<std::size_t>(number);
   if (i >= words_.size()) {
@@ -45,8 +45,9 @@ void arguments::make_room(int number) {
 
 void arguments::set(int number, std::uint64_t word, argument_kind kind) {
   const auto i = static_cast<std::size_t>(number);
-  // Programs set the same arguments again for each call.
-  if (i >= words_.size() || !given_[i] || !frames_.empty()) make_room(number);
+  // Skip make_space() for an argument that is set already, because programs set the same arguments
+  // again for each call.
+  if (i >= words_.size() || !given_[i] || !frames_.empty()) make_space(number);
   words_[i] = word;
   kinds_[i] = kind;
   all_integers_ = all_integers_ && kind == argument_kind::integer;
@@ -60,7 +61,7 @@ void arguments::set_frame(int number, intent way, char* buffer, std::size_t byte
   if (buffer == nullptr && bytes != 0) {
     throw error("argument " + std::to_string(number) + ": its buffer is NULL");
   }
-  make_room(number);
+  make_space(number);
   all_integers_ = false;
   kinds_[static_cast<std::size_t>(number)] = argument_kind::frame;
   frames_.push_back({number, way, buffer, bytes});
@@ -113,7 +114,7 @@ prepared_call arguments::prepare(std::uint64_t address) const {
       end = align_up(end + f.bytes, buffer_alignment);
     }
   }
-  // A frame of buffers without bytes still has an address.
+  // Give the frame a minimum size, so that empty buffers also get an address within the frame.
   call.message.frame_bytes = std::max(align_up(end, frame_alignment), frame_alignment);
   call.message.words = call.words;
   call.message.sent = call.sent;

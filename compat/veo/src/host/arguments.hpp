@@ -8,18 +8,20 @@
 
 namespace farcall::veo {
 
-/// Which way the memory behind a stack argument is copied; the numbers of veo_args_intent.
+/// Direction in which the memory of a stack argument is copied. The enumerators have the values of
+/// veo_args_intent.
 enum class intent : int { in = 0, inout = 1, out = 2 };
 
-/// Where bytes that a kernel has written go.
+/// Place in the program's memory to which bytes that a kernel has written are copied.
 struct copy_back {
   char* to;
-  std::size_t offset; ///< in what the answer brings
+  std::size_t offset; ///< position in the bytes of the reply
   std::size_t bytes;
 };
 
-/// A call as it is sent. The message refers to the words and bytes beside it, and, where there is
-/// no frame, to the arguments that it was made of.
+/// A call that is ready to be sent. In a call with stack arguments, the message points to `words`
+/// and `sent` of this object. All other pointers of the message lead into the arguments object
+/// until keep() copies its words and kinds.
 struct prepared_call {
   kernel_call message;
   std::vector<std::uint64_t> words;
@@ -27,26 +29,30 @@ struct prepared_call {
   std::vector<std::byte> sent;
   std::vector<copy_back> results;
 
-  /// Makes the message independent of the arguments.
+  /// Copies words and kinds, so that the message no longer refers to the arguments object.
   void keep();
 };
 
-/// Arguments of calls: the object behind veo_args. Not thread-safe; can be used for any number of
-/// calls.
+/// Arguments of calls; the object behind a veo_args handle. One object can be used for several
+/// calls. Not thread-safe.
 class arguments {
  public:
-  /// Throws error for an impossible number.
+  /// Sets an argument. Throws error if the number is out of range.
   void set(int number, std::uint64_t word, argument_kind kind);
-  /// The kernel gets the address of a copy of `bytes` bytes at `buffer`, which is made when the
-  /// call is submitted, and copied back after it, as the intent says.
+  /// Sets a stack argument: the kernel gets the address of a copy of `bytes` bytes at `buffer`.
+  /// According to `way`, the bytes are copied to the kernel when the call is submitted, copied back
+  /// after the call, or both.
   void set_frame(int number, intent way, char* buffer, std::size_t bytes);
   void clear() noexcept;
 
-  /// Throws error when an argument in between was never set.
+  /// Makes a call of the function at `address`, with copies of the stack arguments. Throws error if
+  /// an argument before the last one is not set.
   [[nodiscard]] prepared_call prepare(std::uint64_t address) const;
 
-  /// Without memory on the stack: the message alone, which refers to these arguments.
+  /// True if there are stack arguments.
   [[nodiscard]] bool has_frame() const noexcept { return !frames_.empty(); }
+  /// Returns the message of a call without stack arguments. The message points to memory of this
+  /// object.
   [[nodiscard]] kernel_call message(std::uint64_t address) const;
 
  private:
@@ -57,7 +63,7 @@ class arguments {
     std::size_t bytes;
   };
 
-  void make_room(int number);
+  void make_space(int number);
   [[noreturn]] void refuse_hole() const;
 
   std::vector<std::uint64_t> words_;

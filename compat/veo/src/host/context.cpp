@@ -5,9 +5,9 @@
 #include "settings.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/settings.hpp>
-#include <farcall/base/signals.hpp>
-#include <farcall/offload/transfer.hpp>
+#include <farcall/copy/transfer.hpp>
 
 #include <chrono>
 #include <cstring>
@@ -17,21 +17,28 @@
 namespace farcall::veo {
 namespace {
 
-/// Bytes of the lane that a request may take besides its arguments: header, padding, answer.
+/// Maximum number of bytes that a request takes in the lane in addition to its arguments: for its
+/// header, for padding, and for its reply.
 constexpr std::uint32_t request_cost = 64;
-/// What a request takes whose bytes travel beside the lane.
+/// Bytes of the lane that a request takes if its arguments are too long for the lane and are sent
+/// outside of it.
 constexpr std::uint32_t long_request_cost = 128;
 
-/// Requests in flight use at most half of the lane, so that sending one never waits.
+/// Limit of the bytes of requests in flight. It is half of the lane, so that sending a request
+/// never has to wait for space.
 constexpr std::uint64_t most_in_flight = process::lane_bytes / 2;
 
-/// How long a full lane is waited for before requests are queued here.
-constexpr std::chrono::microseconds longest_wait{50};
+/// Time for which a submission waits for space in a full lane before it queues the request.
+constexpr std::chrono::microseconds max_wait{50};
 
-/// Copies of at most this many bytes travel as messages, behind the calls before them.
+/// Maximum number of bytes of a copy that is sent to the helper as a message, in order with the
+/// calls. Larger copies are made by this process itself, which sends no message if it can access
+/// the helper's memory.
 constexpr std::size_t message_bytes = std::size_t{8} << 10;
 
-/// Copies of at most this many bytes are done by the caller, when nothing is before them.
+/// Maximum number of bytes of a write that the calling thread itself makes if the write is too
+/// large for a message. If an earlier request is in progress, the context's thread makes the write
+/// instead.
 constexpr std::size_t caller_bytes = std::size_t{256} << 10;
 
 std::uint32_t cost_of(std::size_t bytes) noexcept {
@@ -46,7 +53,7 @@ std::uint32_t cost_of(const kernel_call& c) noexcept {
 void copy_out(const std::vector<std::byte>& from, const std::vector<copy_back>& pieces) {
   for (const copy_back& piece : pieces) {
     if (piece.offset > from.size() || piece.bytes > from.size() - piece.offset) {
-      throw malformed_message("the answer of a kernel lacks bytes of its stack arguments");
+      throw malformed_message("the reply of a kernel lacks bytes of its stack arguments");
     }
     if (piece.bytes != 0) std::memcpy(piece.to, from.data() + piece.offset, piece.bytes);
   }
@@ -54,18 +61,19 @@ void copy_out(const std::vector<std::byte>& from, const std::vector<copy_back>& 
 
 } // namespace
 
-// ---- what is done later -------------------------------------------------------------------------
+// ---- queued requests ----------------------------------------------------------------------------
 
 struct context::step {
   step() = default;
   step(const step&) = delete;
   step& operator=(const step&) = delete;
   virtual ~step() = default;
-  /// Of the lane; 0 for what is done here.
+  /// Returns the number of bytes of the lane that the request takes, or 0 if the request runs on
+  /// the host.
   [[nodiscard]] virtual std::uint32_t cost() const noexcept = 0;
   /// Sends the request.
   virtual void send(context& /*c*/, request& /*r*/) {}
-  /// Does it here; the request's result. Throws.
+  /// Runs the request on the host and returns its result. Throws any exception of the request.
   virtual std::uint64_t run(context& /*c*/) { return 0; }
   [[nodiscard]] bool runs_here() const noexcept { return cost() == 0; }
 };
@@ -76,9 +84,9 @@ struct context::call_step final : step {
   void send(context& c, request& r) override {
     call.message.done_by_host = c.take_done_by_host();
     if (call.message.frame_bytes == 0) {
-      r.answer = async(c.lane_, run_kernel{}, call.message);
+      r.reply = async(c.lane_, run_kernel{}, call.message);
     } else {
-      r.answer = async(c.lane_, run_kernel_with_frame{}, call.message);
+      r.reply = async(c.lane_, run_kernel_with_frame{}, call.message);
       r.results = std::make_unique<landing>(landing{std::move(call.results)});
     }
   }
@@ -90,12 +98,12 @@ struct context::message_step final : step {
   message_step(std::uint32_t c, A... a) : bytes_of_lane(c), arguments(std::move(a)...) {}
   [[nodiscard]] std::uint32_t cost() const noexcept override { return bytes_of_lane; }
   void send(context& c, request& r) override {
-    std::apply([&](const A&... a) { r.answer = async(c.lane_, F{}, a...); }, arguments);
+    std::apply([&](const A&... a) { r.reply = async(c.lane_, F{}, a...); }, arguments);
     if (to != nullptr) r.results = std::make_unique<landing>(landing{{{to, 0, bytes}}});
   }
   std::uint32_t bytes_of_lane;
   std::tuple<A...> arguments;
-  char* to = nullptr; ///< where bytes that come back go
+  char* to = nullptr; ///< address to which the bytes in the reply are copied
   std::size_t bytes = 0;
 };
 
@@ -127,7 +135,7 @@ struct context::copy_step final : step {
   bool is_write;
 };
 
-// ---- life ---------------------------------------------------------------------------------------
+// ---- construction and end -----------------------------------------------------------------------
 
 context::context(process& owner, const context_settings& settings)
     : owner_(owner), lane_(owner.where()) {
@@ -135,12 +143,13 @@ context::context(process& owner, const context_settings& settings)
 }
 
 context::~context() {
+  destroyed_.fetch_add(1, std::memory_order_release);
   {
     const locked lock(mutex_);
     closing_ = true;
     changed_.notify_all();
   }
-  if (worker_.joinable()) worker_.join();
+  worker_.join();
 }
 
 // ---- the queue ----------------------------------------------------------------------------------
@@ -151,7 +160,7 @@ context::result* context::find(std::uint64_t number) noexcept {
   return r.was_taken ? nullptr : &r;
 }
 
-bool context::has_room(std::uint32_t cost) const noexcept {
+bool context::has_space(std::uint32_t cost) const noexcept {
   return in_flight_bytes_ == 0 || in_flight_bytes_ + cost <= most_in_flight;
 }
 
@@ -161,25 +170,26 @@ void context::changed() noexcept {
   if (sleepers_ != 0) changed_.notify_all();
 }
 
-bool context::is_answered(request& r) noexcept {
+bool context::has_reply(request& r) noexcept {
   return std::visit(
-      [](auto& answer) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(answer)>, std::monostate>) {
+      [](auto& reply) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(reply)>, std::monostate>) {
           return true;
         } else {
-          return answer.test();
+          return reply.test();
         }
       },
-      r.answer);
+      r.reply);
 }
 
-/// Takes in answers, in order.
+/// Takes replies, in order.
 void context::advance() noexcept {
   for (; settled_ != sent_; ++settled_) {
     request& r = at(settled_);
     if (r.at == phase::sent) {
-      if (!is_answered(r)) break;
-      // A thread that waits in the future takes the result from there itself.
+      if (!has_reply(r)) break;
+      // Skip a request if a thread waits in wait_for() for its future, because that thread takes
+      // the result itself.
       if (r.waiters == 0) settle(settled_);
     }
     in_flight_bytes_ -= r.cost;
@@ -188,28 +198,28 @@ void context::advance() noexcept {
     requests_.pop_front();
 }
 
-/// Takes the result of a request whose answer is there.
+/// Takes the result of a request from its reply, which has arrived, and stores it.
 void context::settle(std::uint64_t number) noexcept {
   request& r = at(number);
   result& to = result_of(number);
   try {
     std::visit(
-        [&](auto& answer) {
-          using type = std::decay_t<decltype(answer)>;
+        [&](auto& reply) {
+          using type = std::decay_t<decltype(reply)>;
           if constexpr (std::is_same_v<type, future<outcome>>) {
-            to.value = owner_.accept(answer.get());
+            to.value = owner_.accept(reply.get());
           } else if constexpr (std::is_same_v<type, future<outcome_with_bytes>>) {
-            const outcome_with_bytes got = answer.get();
+            const outcome_with_bytes got = reply.get();
             const std::uint64_t value = owner_.accept(got.what);
             if (r.results) copy_out(got.received, r.results->pieces);
             to.value = value;
           } else if constexpr (std::is_same_v<type, future<found>>) {
-            const found f = answer.get();
+            const found f = reply.get();
             if (f.is_refused) throw error(f.why);
             to.value = f.value;
           }
         },
-        r.answer);
+        r.reply);
     to.state = command_state::ok;
   } catch (const kernel_failed& e) {
     to.state = command_state::exception;
@@ -218,20 +228,21 @@ void context::settle(std::uint64_t number) noexcept {
     owner_.note_failure(current_error());
     to.state = command_state::error;
   }
-  r.answer = std::monostate{};
+  r.reply = std::monostate{};
   r.results.reset();
   r.at = phase::done;
   changed();
 }
 
-/// Sends what can be sent of the requests that are held.
+/// Sends queued requests in order. Stops at a request that runs on the host, or when the lane is
+/// full.
 void context::send_held() noexcept {
   while (holds()) {
     request& r = at(sent_);
     if (r.at == phase::running || !r.held) return;
     const bool dead = owner_.has_ended();
     if (r.held->runs_here() && !dead) return;
-    if (!dead && !has_room(r.held->cost())) return;
+    if (!dead && !has_space(r.held->cost())) return;
     r.cost = 0;
     try {
       if (dead) throw error(owner_.end_text());
@@ -251,9 +262,9 @@ void context::send_held() noexcept {
   }
 }
 
-/// The thread of the context: sends what is held, and does what is to be done here.
+/// Loop of the context's thread: sends queued requests when the lane has space, and runs the
+/// requests that run on the host.
 void context::work() noexcept {
-  leave_signals_to_other_threads();
   locked lock(mutex_);
   for (;;) {
     advance();
@@ -269,7 +280,7 @@ void context::work() noexcept {
       wait_for(lock, settled_);
       continue;
     }
-    // Nothing before it is left.
+    // Run the request now: all requests before it have ended.
     request& r = at(sent_);
     r.at = phase::running;
     lock.unlock();
@@ -291,39 +302,42 @@ void context::work() noexcept {
 }
 
 void context::need_worker() {
-  if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
+  if (!worker_.is_joinable()) worker_ = library_thread("veo-requests", [this] { work(); });
 }
 
-/// Waits until a request that was sent has its result, or a moment: callers look again.
+/// Waits for the result of a request that was sent. May return before the result is available, so
+/// callers check the request's state again.
 void context::wait_for(locked& lock, std::uint64_t number, time_point deadline) noexcept {
   request& r = at(number);
   if (r.at != phase::sent) return;
-  if (r.waiters == 0 && is_answered(r)) {
+  if (r.waiters == 0 && has_reply(r)) {
     settle(number);
     return;
   }
   ++r.waiters;
   lock.unlock();
   const bool ready = std::visit(
-      [&](auto& answer) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(answer)>, std::monostate>) {
+      [&](auto& reply) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(reply)>, std::monostate>) {
           return true;
         } else {
-          if (deadline != no_deadline) return answer.wait_for(deadline - clock::now());
-          answer.wait();
+          if (deadline != no_deadline) return reply.wait_for(deadline - clock::now());
+          reply.wait();
           return true;
         }
       },
-      r.answer);
+      r.reply);
   lock.lock();
   --r.waiters;
   if (r.at != phase::sent) return;
   if (r.waiters == 0) {
-    if (ready || is_answered(r)) settle(number);
+    if (ready || has_reply(r)) settle(number);
     return;
   }
   if (!ready) return;
-  // The last to leave the future takes its result. Afterwards the request may be gone.
+  // Other threads still wait for the same future, and the last of them takes the result. Wait until
+  // that thread has taken the result. Do not access the request after the wait, because the request
+  // may have been destroyed.
   ++sleepers_;
   changed_.wait(lock);
   --sleepers_;
@@ -341,14 +355,14 @@ void context::enter(locked& lock) {
     throw error(owner_.end_text());
 }
 
-bool context::make_room(std::uint32_t cost) noexcept {
+bool context::make_space(std::uint32_t cost) noexcept {
   if (holds()) return false;
-  if (has_room(cost)) [[likely]]
+  if (has_space(cost)) [[likely]]
     return true;
-  const time_point deadline = clock::now() + longest_wait;
+  const time_point deadline = clock::now() + max_wait;
   do {
     advance();
-    if (has_room(cost)) return true;
+    if (has_space(cost)) return true;
   } while (clock::now() < deadline);
   return false;
 }
@@ -381,7 +395,7 @@ std::uint64_t context::send_now(std::uint32_t cost, Send&& send) {
 
 std::uint64_t context::submit(std::unique_ptr<step> s) {
   const std::uint32_t cost = s->cost();
-  if (cost != 0 && make_room(cost)) {
+  if (cost != 0 && make_space(cost)) {
     return send_now(cost, [&](request& r) { s->send(*this, r); });
   }
   need_worker();
@@ -401,10 +415,10 @@ std::uint64_t context::call(std::uint64_t address, const arguments& a) {
   const std::uint32_t cost = cost_of(message);
   locked lock(mutex_);
   enter(lock);
-  if (make_room(cost)) [[likely]] {
+  if (make_space(cost)) [[likely]] {
     return send_now(cost, [&](request& r) {
       message.done_by_host = take_done_by_host();
-      r.answer = async(lane_, run_kernel{}, message);
+      r.reply = async(lane_, run_kernel{}, message);
     });
   }
   prepared_call later;
@@ -424,9 +438,9 @@ std::uint64_t context::write(std::uint64_t to, const void* from, std::size_t byt
   enter(lock);
   if (bytes <= message_bytes) {
     const auto* first = static_cast<const std::byte*>(from);
-    if (const std::uint32_t cost = cost_of(bytes); make_room(cost)) {
+    if (const std::uint32_t cost = cost_of(bytes); make_space(cost)) {
       return send_now(cost, [&](request& r) {
-        r.answer = async(lane_, write_memory{}, to, std::span(first, bytes));
+        r.reply = async(lane_, write_memory{}, to, std::span(first, bytes));
       });
     }
     using later = message_step<write_memory, std::uint64_t, std::vector<std::byte>>;
@@ -553,13 +567,13 @@ bool context::finish(time_point deadline) {
       }
       --sleepers_;
     } else {
-      // In order: with the last one, all have ended.
+      // Wait for the last request only, because requests end in order.
       wait_for(lock, last - 1, deadline);
     }
   }
 }
 
-// ---- requests whose caller waits ----------------------------------------------------------------
+// ---- blocking requests --------------------------------------------------------------------------
 
 void context::await_held(locked& lock) {
   enter(lock);

@@ -2,11 +2,13 @@
 
 #include "arguments.hpp"
 
+#include <farcall/async/call.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/memory/biased_lock.hpp>
-#include <farcall/offload/call.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -22,7 +24,7 @@ namespace farcall::veo {
 
 class process;
 
-/// A kernel that a signal ended.
+/// Exception for a kernel that was ended by a signal.
 class kernel_failed : public error {
  public:
   kernel_failed(const std::string& text, int signal) : error(text), signal_(signal) {}
@@ -32,12 +34,13 @@ class kernel_failed : public error {
   int signal_;
 };
 
-/// How a request stands; the numbers of veo_command_state.
+/// State of a request. The enumerators have the values of veo_command_state.
 enum class command_state : int { ok = 0, exception = 1, error = 2, unfinished = 3 };
 
-/// A context: a lane, and the requests that were submitted to it. Requests run one after the other,
-/// on the target or, for functions of the host and large copies, on a thread of the context here.
-/// Their numbers are consecutive from 1. All members may be called by any thread.
+/// A context: a lane, and the requests that were submitted to it. Requests run one after the other.
+/// Kernels, allocations and small copies run in the helper. Host functions and large copies run in
+/// this process, on the context's thread; a large write may also run on the thread that submits it.
+/// Requests are numbered from 1. Thread-safe.
 class context {
  private:
   using locked = std::unique_lock<biased_lock>;
@@ -54,12 +57,18 @@ class context {
   context(process& owner, const context_settings& settings);
   context(const context&) = delete;
   context& operator=(const context&) = delete;
-  /// Drops what has not been collected. finish() first, or what is queued here is lost.
+  /// Discards results that were not collected. Call finish() before the destructor, because the
+  /// destructor does not send requests that are still queued.
   ~context();
 
   [[nodiscard]] process& owner() const noexcept { return owner_; }
+  /// Returns the number of contexts that this program has destroyed. While the number stays equal,
+  /// a handle of a context or process stays valid, because each process destroys its main context.
+  [[nodiscard]] static std::uint64_t destroyed() noexcept {
+    return destroyed_.load(std::memory_order_acquire);
+  }
 
-  // ---- submission: the number of the request. Throws error when the process has ended ----
+  // ---- submission: returns the request's number; throws error if the process has ended ----
 
   std::uint64_t call(std::uint64_t address, const arguments& a);
   std::uint64_t call_here(host_function f, void* argument);
@@ -68,21 +77,23 @@ class context {
   std::uint64_t allocate(std::size_t bytes);
   std::uint64_t release(std::uint64_t address);
 
-  /// Between these, no other thread submits. May be nested.
+  /// Begin and end a block of requests, during which only the calling thread can submit. Blocks
+  /// nest.
   void begin_block();
   void end_block();
 
   // ---- results ----
 
-  /// Takes the result of a request, once; unfinished as long as there is none.
+  /// Takes the result of a request if the request has ended, otherwise returns `unfinished`. Each
+  /// result can be taken once.
   [[nodiscard]] taken peek(std::uint64_t request);
-  /// The same, waiting for it.
+  /// Waits for the end of a request and takes its result. Each result can be taken once.
   [[nodiscard]] taken wait(std::uint64_t request);
-  /// Waits for all requests that were submitted before; false when the deadline passed. Their
-  /// results stay.
+  /// Waits until all requests submitted before this call have ended, without taking their results.
+  /// Returns false if the deadline passes first.
   bool finish(time_point deadline = no_deadline);
 
-  // ---- requests whose caller waits, in order behind the others ----
+  // ---- blocking requests, which run after all requests submitted before ----
 
   template <class F, class... A>
   [[nodiscard]] auto ask(const F& f, const A&... arguments) {
@@ -92,14 +103,18 @@ class context {
     }
     return sync(lane_, f, arguments...);
   }
-  /// Throws error, for a kernel that failed too.
+  /// Calls a kernel after the earlier requests, waits, and returns the kernel's result. Throws
+  /// error, also if the kernel has failed.
   [[nodiscard]] std::uint64_t call_and_wait(std::uint64_t address, const arguments& a);
-  /// Waits for what was submitted before, and counts as a request for those behind it. For copies
-  /// by the calling thread. Throws error.
+  /// Waits until all requests submitted before have ended. The calling thread then copies memory
+  /// itself, so that the copy is made in the order of the requests. The helper counts this copy as
+  /// a request with the result 0. Throws error.
   void await_idle();
 
  private:
-  /// What a request has to do that could not be sent at once.
+  static inline std::atomic<std::uint64_t> destroyed_{0};
+
+  /// Work of a request that is queued because it could not be sent at once.
   struct step;
   struct call_step;
   struct host_step;
@@ -109,23 +124,23 @@ class context {
 
   enum class phase : std::uint8_t { held, running, sent, done };
 
-  /// Where the bytes of an answer go.
+  /// Places to which the bytes of a reply are copied.
   struct landing {
     std::vector<copy_back> pieces;
   };
 
-  /// A request until it has ended.
+  /// State of a request that has not ended.
   struct request {
-    std::variant<std::monostate, future<outcome>, future<outcome_with_bytes>, future<found>> answer;
+    std::variant<std::monostate, future<outcome>, future<outcome_with_bytes>, future<found>> reply;
     std::unique_ptr<step> held;
     std::unique_ptr<landing> results;
-    std::uint32_t cost = 0;    ///< bytes of the lane
-    std::uint32_t waiters = 0; ///< threads inside the future
+    std::uint32_t cost = 0;    ///< bytes that the request takes of the lane
+    std::uint32_t waiters = 0; ///< number of threads that wait in wait_for() for this request
     phase at = phase::held;
   };
 
-  /// What is left of it. Programs that wait for the last of many calls leave the results of the
-  /// others for ever, so it should be little.
+  /// State of a request that has ended. The type is small, because results can accumulate: some
+  /// programs submit many calls and collect only the result of the last one.
   struct result {
     std::uint64_t value = 0;
     command_state state = command_state::unfinished;
@@ -139,19 +154,21 @@ class context {
   }
   [[nodiscard]] result* find(std::uint64_t number) noexcept;
   [[nodiscard]] bool holds() const noexcept { return sent_ != end(); }
-  [[nodiscard]] bool has_room(std::uint32_t cost) const noexcept;
+  [[nodiscard]] bool has_space(std::uint32_t cost) const noexcept;
 
-  /// May the calling thread submit? Waits for the end of another's block. Throws error.
+  /// Waits until no other thread has a block of requests open. Throws error if the process has
+  /// ended.
   void enter(locked& lock);
-  /// Room for a request of this cost, now or after a moment.
-  [[nodiscard]] bool make_room(std::uint32_t cost) noexcept;
+  /// Returns true if the lane has space for a request of this cost now, or gets it within
+  /// `max_wait`.
+  [[nodiscard]] bool make_space(std::uint32_t cost) noexcept;
   request& add();
   template <class Send>
   std::uint64_t send_now(std::uint32_t cost, Send&& send);
   std::uint64_t submit(std::unique_ptr<step> s);
   void await_held(locked& lock);
 
-  [[nodiscard]] static bool is_answered(request& r) noexcept;
+  [[nodiscard]] static bool has_reply(request& r) noexcept;
   void advance() noexcept;
   void send_held() noexcept;
   void settle(std::uint64_t number) noexcept;
@@ -166,22 +183,25 @@ class context {
   process& owner_;
   lane lane_;
 
-  /// No read-modify-write between two submissions: it would wait until the other side's cache has
-  /// given up the line that the first one is written to.
+  /// Lock of the context. A submission takes a biased lock without an atomic read-modify-write
+  /// instruction. Such an instruction would wait until the stores of the previous submission are
+  /// complete, which takes long, because the helper is reading their cache line.
   biased_lock mutex_;
   std::condition_variable_any changed_;
   std::uint32_t sleepers_ = 0;
-  /// The allocator's locks would make each submission wait, as a mutex would.
+  /// Memory pool of the deques `requests_` and `results_`. They do not allocate by malloc(),
+  /// because malloc() takes an ordinary mutex. Its read-modify-write instructions would make each
+  /// submission wait, as described for `mutex_`.
   std::pmr::unsynchronized_pool_resource requests_memory_;
-  std::pmr::deque<request> requests_{&requests_memory_}; ///< from oldest_ on
-  std::pmr::deque<result> results_{&requests_memory_};   ///< from first_ on
-  std::uint64_t first_ = 1;   ///< number of the oldest request whose result may be asked for
-  std::uint64_t oldest_ = 1;  ///< requests before this one have ended, and nobody waits for them
-  std::uint64_t settled_ = 1; ///< requests before this one have ended
-  std::uint64_t sent_ = 1;    ///< requests from this one on are held here
+  std::pmr::deque<request> requests_{&requests_memory_}; ///< requests from number oldest_ on
+  std::pmr::deque<result> results_{&requests_memory_};   ///< results from number first_ on
+  std::uint64_t first_ = 1;   ///< number of the oldest request whose result is stored
+  std::uint64_t oldest_ = 1;  ///< requests before this number have ended and have no waiters
+  std::uint64_t settled_ = 1; ///< requests before this number have ended
+  std::uint64_t sent_ = 1;    ///< requests from this number on are queued
   std::uint64_t in_flight_bytes_ = 0;
   std::uint32_t done_by_host_ = 0;
-  std::thread worker_;
+  library_thread worker_;
   bool closing_ = false;
   std::thread::id block_owner_;
   std::uint32_t block_depth_ = 0;

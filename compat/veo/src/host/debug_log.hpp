@@ -4,10 +4,11 @@
 
 namespace farcall::veo {
 
-/// Whether VEO_LOG_DEBUG is set, to any value.
+/// True if the environment variable VEO_LOG_DEBUG is set, to any value.
 [[nodiscard]] bool logs_debug() noexcept;
 
-/// A line on standard output, where NEC's library writes its own, if logs_debug().
+/// Writes a line to standard output, where NEC's library writes its debug lines, too. Does nothing
+/// unless logs_debug() is true.
 void debug_log(std::string_view text) noexcept;
 
 } // namespace farcall::veo

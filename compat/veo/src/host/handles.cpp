@@ -1,5 +1,10 @@
 #include "handles.hpp"
+#include "processes.hpp"
 
+#include <farcall/base/fork.hpp>
+
+#include <array>
+#include <cstddef>
 #include <new>
 
 namespace farcall::veo {
@@ -11,21 +16,35 @@ T& object(Handle* handle, const char* what) {
   return *reinterpret_cast<T*>(handle);
 }
 
+/// Returns the object behind a handle after require_existing(). Remembers the handles that the
+/// calling thread has checked, because a check takes longer than the submission of a call.
+template <class T, class Handle>
+T& existing(Handle* handle, const char* what) {
+  struct checked {
+    const T* object = nullptr;
+    std::uint64_t destroyed = 0;
+    std::uint32_t forks = 0;
+  };
+  constexpr std::size_t remembered = 8;
+  thread_local std::array<checked, remembered> all;
+
+  T& found = object<T>(handle, what);
+  checked& c =
+      all[reinterpret_cast<std::uintptr_t>(&found) / alignof(std::max_align_t) / 8 % remembered];
+  const std::uint64_t destroyed = context::destroyed();
+  const std::uint32_t forks = fork_generation();
+  if (c.object != &found || c.destroyed != destroyed || c.forks != forks) [[unlikely]] {
+    require_existing(&found);
+    c = {&found, destroyed, forks};
+  }
+  return found;
+}
+
 } // namespace
 
-process& behind(veo_proc_handle* handle) {
-  auto& p = object<process>(handle, "the process handle");
-  if (p.is_inherited()) [[unlikely]]
-    throw forked();
-  return p;
-}
+process& behind(veo_proc_handle* handle) { return existing<process>(handle, "the process handle"); }
 
-context& behind(veo_thr_ctxt* handle) {
-  auto& c = object<context>(handle, "the context");
-  if (c.owner().is_inherited()) [[unlikely]]
-    throw forked();
-  return c;
-}
+context& behind(veo_thr_ctxt* handle) { return existing<context>(handle, "the context"); }
 
 process* named_by(veo_proc_handle* handle) {
   return &object<process>(handle, "the process handle");

@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-/// The C interface's opaque structures, and what its functions do about errors.
+/// Opaque handles of the C interface, and the error handling of its functions.
 namespace farcall::veo {
 
 [[nodiscard]] inline veo_proc_handle* handle_of(process& p) noexcept {
@@ -18,34 +18,32 @@ namespace farcall::veo {
   return reinterpret_cast<veo_thr_ctxt*>(&c);
 }
 
-/// The objects behind handles. Throw error for NULL, and forked for those of a parent.
+/// Return the object behind an opaque handle. Throw error if the handle is NULL, or if its context
+/// or process has been closed; throw forked if the object was created in the parent process before
+/// a fork.
 [[nodiscard]] process& behind(veo_proc_handle* handle);
 [[nodiscard]] context& behind(veo_thr_ctxt* handle);
 [[nodiscard]] arguments& behind(veo_args* handle);
 [[nodiscard]] context_attributes& behind(veo_thr_ctxt_attr* handle);
 
-/// The addresses of objects that may be gone, which this does not look at. Throw error for NULL.
+/// Return the address of the object behind a handle without accessing the object, which may have
+/// been destroyed already. Throw error if the handle is NULL.
 [[nodiscard]] process* named_by(veo_proc_handle* handle);
 [[nodiscard]] context* named_by(veo_thr_ctxt* handle);
 
-/// An address of the process with its tag.
+/// Returns an address in the memory of process `p` with the process's tag.
 [[nodiscard]] void* tagged(const process& p, std::uint64_t address) noexcept;
 
-/// The address itself. Programs and kernels may give theirs with a tag or without.
+/// Return the address without its tag, if it has one.
 [[nodiscard]] std::uint64_t untagged(const void* address) noexcept;
 [[nodiscard]] std::uint64_t untagged(std::uint64_t address) noexcept;
 
-/// An argument that cannot be; errno becomes EINVAL.
-class invalid_argument : public error {
- public:
-  using error::error;
-};
-
-/// Keeps the exception that is being handled as the thread's last error, and sets errno.
+/// Stores the text of the exception that is being handled as the calling thread's last error, and
+/// sets errno.
 void keep_error() noexcept;
 
-/// Runs `f`; when it throws, keeps the reason and returns `otherwise`. No exception passes the C
-/// functions.
+/// Runs `f` and returns its result. If `f` throws, stores the exception as the thread's last error
+/// and returns `otherwise`. C functions use guarded(), because exceptions must not leave them.
 template <class R, class F>
 [[nodiscard]] R guarded(R otherwise, F&& f) noexcept {
   try {

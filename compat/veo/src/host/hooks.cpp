@@ -9,7 +9,7 @@ namespace farcall::veo {
 namespace {
 
 std::shared_mutex mutex;
-// Programs that use no hooks only look at this.
+// True after the first hook was set. While it is false, the look-up of a hook takes no lock.
 std::atomic<bool> any{false};
 
 std::map<void*, hook>& hooks() {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-/// Hooks: functions of the program that are called after a successful operation. The key is the
-/// address of the API function.
+/// Hooks are functions of the program that are called after an API function has succeeded. The key
+/// of a hook is the address of that API function.
 namespace farcall::veo {
 
 using hook_function = void (*)(void* payload, ...);
@@ -14,7 +14,7 @@ struct hook {
   explicit operator bool() const noexcept { return function != nullptr; }
 };
 
-/// What a function of the interface is known by.
+/// Returns the key for hooks of an API function.
 [[nodiscard]] void* hook_key(auto* function) noexcept { return reinterpret_cast<void*>(function); }
 
 void set_hook(void* key, hook h);

@@ -32,7 +32,8 @@ std::string in_words_of_veo(std::string_view said) {
   std::string text(said);
   replace(text, "node 1", "the helper process");
   replace(text, "share fc::lane objects", "close contexts");
-  // What a program that is no helper, or a server with one, is asked.
+  // Some errors about programs that do not join the job end with a hint. Replace the hint, because
+  // it names functions of farcall, which programs for VEO do not call.
   for (const char* const end : {" a farcall program that makes a farcall::job, or calls "
                                 "farcall::serve_if_target(), early in main()?",
                                 " a farcall program that makes a farcall::job early in main()?"}) {
@@ -52,17 +53,18 @@ void print_error(const std::string& text) noexcept {
   static std::mutex mutex;
   const int error_before = errno;
   try {
-    // Never destroyed: processes are when the program ends.
+    // The text is never destroyed, because helper processes that are destroyed at exit may still
+    // print errors.
     static auto* const last = new std::string;
     if (settings_source().text(errors_setting) == "quiet") return;
-    // In a child of a fork a thread of the parent's may have it for ever.
+    // Only try to lock: in a child of a fork, a thread of the parent may hold the mutex for ever.
     const std::unique_lock guard(mutex, std::try_to_lock);
     if (guard && text == *last) return;
     if (guard) *last = text;
   } catch (const std::exception&) {
-    // It cannot be remembered, or there is no such setting: said all the same.
+    // Print the error anyway if memory is exhausted or the setting is invalid.
   }
-  // One call, so that lines of several threads do not mix.
+  // Print by a single call, so that the lines of several threads do not mix.
   (void)std::fprintf(stderr, "[VH] ERROR: %s\n", text.c_str());
   errno = error_before;
 }
@@ -76,9 +78,9 @@ std::string current_error() {
   try {
     throw;
   } catch (const forked&) {
-    return "this process was forked from the one that has created the process handle; what belongs "
-           "to the handle can only be destroyed here: call from the parent, or create a process in "
-           "the child";
+    return "this process was forked after its parent had created the process handle, and can only "
+           "destroy the handle and its objects: call from the parent, or create a process in the "
+           "child";
   } catch (const error& e) {
     return e.node() == 1 ? in_words_of_veo(e.what()) : e.what();
   } catch (const std::exception& e) {

@@ -19,8 +19,8 @@
 namespace farcall::veo {
 namespace {
 
-constexpr int most_node_numbers = 4096;
-constexpr std::size_t most_words = 64;
+constexpr int max_node_numbers = 4096;
+constexpr std::size_t max_words = 64;
 
 const char* variable(const char* name) noexcept {
   const char* value = std::getenv(name);
@@ -28,7 +28,7 @@ const char* variable(const char* name) noexcept {
 }
 
 int number_in(const std::string& text, const std::string& what) {
-  return static_cast<int>(parse_number(text, what, 0, most_node_numbers));
+  return static_cast<int>(parse_number(text, what, 0, max_node_numbers));
 }
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -39,6 +39,14 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
+/// Returns the words of a helper's command line. If all of the text names a file, the file is the
+/// only word, because its path may contain blanks.
+std::vector<std::string> command_of_helper(const std::string& text) {
+  std::error_code unknown;
+  if (std::filesystem::exists(text, unknown)) return {text};
+  return words_of(text);
+}
+
 std::vector<target_url> configured() {
   return parse_targets(
       settings_source().text(nodes_setting).value_or(settings::default_of(nodes_setting)));
@@ -46,13 +54,14 @@ std::vector<target_url> configured() {
 
 bool is_executable(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
 
-/// The helper that lies beside this library, in one of the layouts it is installed in.
+/// Returns the path of the helper program that is installed with this library. The paths relative
+/// to the library differ between the layouts of installations, so several are tried.
 std::string installed_helper() {
   Dl_info here{};
   std::string folder;
   if (::dladdr(reinterpret_cast<const void*>(&node_count), &here) != 0 &&
       here.dli_fname != nullptr) {
-    // It may be known by a link in another folder.
+    // Resolve links, because the library's name may be a link in another folder.
     std::error_code unknown;
     const std::filesystem::path library = std::filesystem::canonical(here.dli_fname, unknown);
     folder = (unknown ? std::filesystem::path(here.dli_fname) : library).parent_path().string();
@@ -78,7 +87,8 @@ std::string quoted(const std::string& word) {
   return quote + word + quote;
 }
 
-/// A word with a slash must be there; others are looked up when they are started.
+/// Throws error if the program's name contains a slash and the file cannot be executed. A name
+/// without a slash is searched in PATH when the program starts.
 void require_program(const std::string& word, const std::string& named_by) {
   if (word.find('/') != std::string::npos && !is_executable(word)) {
     throw error("the helper program " + word + named_by + " is not there, or cannot be executed");
@@ -89,7 +99,7 @@ std::vector<std::string> debugger() {
   const char* mode = variable("VEO_DEBUG");
   if (mode == nullptr) return {};
   const std::string wanted = mode;
-  // Standard input of a target is empty.
+  // Make the debugger read from the terminal, because the standard input of a target is empty.
   if (wanted == "console") return {"sh", "-c", "exec \"$@\" </dev/tty", "sh", "gdb", "--args"};
   if (wanted == "xterm") return {"/usr/bin/xterm", "-e", "gdb", "--args"};
   print_error("VEO_DEBUG=" + wanted + " is ignored; it can be console or xterm");
@@ -163,19 +173,19 @@ std::string helper_url(int node, const std::string& program) {
                 "tcp://host:port");
   }
 
-  std::vector<std::string> words = words_of(program);
+  std::vector<std::string> words = command_of_helper(program);
   const char* named = variable("VEORUN_BIN");
   const bool is_named =
       program.empty() && named != nullptr && url.command.empty() && url.program.empty();
   if (program.empty()) {
     words = !url.command.empty()   ? url.command
             : !url.program.empty() ? std::vector<std::string>{url.program}
-            : named != nullptr     ? words_of(named)
+            : named != nullptr     ? command_of_helper(named)
                                    : std::vector<std::string>{installed_helper()};
   }
   if (words.empty()) throw error("the helper program's name is empty");
-  if (words.size() > most_words) {
-    throw error("the helper's command line has more than " + std::to_string(most_words) + " words");
+  if (words.size() > max_words) {
+    throw error("the helper's command line has more than " + std::to_string(max_words) + " words");
   }
   require_program(words.front(), is_named ? ", which VEORUN_BIN names," : "");
   const std::vector<std::string> before = debugger();

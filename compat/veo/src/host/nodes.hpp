@@ -3,19 +3,26 @@
 #include <optional>
 #include <string>
 
-/// The nodes that veo_proc_create() can name, and the programs that run there.
+/// Nodes that veo_proc_create() accepts, and the helper programs that run on them.
 namespace farcall::veo {
 
-/// Number of a node from the one that the program gave: -1 means VE_NODE_NUMBER; with _VENODELIST,
-/// numbers are places in that list. Throws error that says which numbers there are.
+/// Returns the number of the node that the program means by `given`. If the variable _VENODELIST is
+/// set, `given` is a position in the list that this variable contains. Otherwise `given` is the
+/// number itself. If `given` is -1, VE_NODE_NUMBER contains the number. Without VE_NODE_NUMBER, the
+/// node is the first one of the list, or 0 if there is no list. Throws error, whose text names the
+/// valid numbers.
 [[nodiscard]] int choose_node(int given);
 
-/// How many there are: the entries of FARCALL_VEO_NODES, else 8, all on this machine.
+/// Returns the number of nodes: the number of entries in FARCALL_VEO_NODES, or 8 on this machine if
+/// that variable is unset.
 [[nodiscard]] int node_count();
 
-/// The farcall target URL of a helper on a node. `program` is a command line, or empty for
-/// VEORUN_BIN, else for the aveorun that was installed with this library; servers elsewhere run
-/// their own. VEO_DEBUG puts a debugger in front of it. Throws error.
+/// Returns the target URL by which farcall starts a helper on a node. `program` is the helper's
+/// command line. If `program` is empty, the helper is the program that FARCALL_VEO_NODES names for
+/// this node, otherwise the program VEORUN_BIN, otherwise the program that is installed with this
+/// library. If the node is a server on another machine, the server has been started with its
+/// helper, and `program` must be empty. If VEO_DEBUG is set, the helper starts in a debugger.
+/// Throws error.
 [[nodiscard]] std::string helper_url(int node, const std::string& program);
 
 } // namespace farcall::veo

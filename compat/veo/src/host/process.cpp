@@ -9,8 +9,8 @@
 #include <farcall/base/log_wording.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_source.hpp>
+#include <farcall/copy/transfer.hpp>
 #include <farcall/offload/job_state.hpp>
-#include <farcall/offload/transfer.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -22,22 +22,24 @@
 namespace farcall::veo {
 namespace {
 
-/// How long a helper has to start, as with NEC's library.
+/// Time limit for the start of a helper; the same limit as in NEC's library.
 constexpr std::chrono::seconds start_timeout{50};
 
 constexpr const char* threads_variable = "VE_OMP_NUM_THREADS";
-constexpr int most_cores = 4096;
+constexpr int max_cores = 4096;
 
-/// Memory that cannot be reached directly is copied by messages of this size.
+/// Maximum number of bytes of a message in which put() and get() copy memory. They send messages if
+/// no RMA engine can make the copy, or if the copy is too small for the engine.
 constexpr std::size_t message_piece = std::size_t{256} << 10;
 
 int core_setting(const char* name, int least, int otherwise) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return otherwise;
-  return static_cast<int>(parse_number(text, name, static_cast<std::uint64_t>(least), most_cores));
+  return static_cast<int>(parse_number(text, name, static_cast<std::uint64_t>(least), max_cores));
 }
 
-/// What the runtime of the Vector Engine reads, under the names that this machine's does.
+/// Returns the environment variables of the helper. Variables of the Vector Engine's runtime are
+/// renamed to the names that runtimes on this machine read.
 std::vector<std::string> helper_environment(int node) {
   std::vector<std::string> environment{"VE_NODE_NUMBER=" + std::to_string(node)};
   constexpr std::pair<const char*, const char*> names[] = {
@@ -45,7 +47,7 @@ std::vector<std::string> helper_environment(int node) {
       {"VE_LD_LIBRARY_PATH", "VE_LD_LIBRARY_PATH"},
       {"VE_FPE_ENABLE", "VE_FPE_ENABLE"}};
   for (const auto& [theirs, ours] : names) {
-    // An empty one says nothing.
+    // Skip an empty variable, because it counts as unset.
     if (const char* value = std::getenv(theirs); value != nullptr && *value != '\0') {
       environment.push_back(std::string(ours) + "=" + value);
     }
@@ -56,14 +58,16 @@ std::vector<std::string> helper_environment(int node) {
 std::unique_ptr<job> started_job(const std::string& targets) {
   settings::add(settings_of_veo);
   log::set_wording(&in_words_of_veo);
-  // What prints errors cannot refuse it.
+  // Check this setting now, because print_error() reads it later and cannot throw for an invalid
+  // value.
   (void)settings_source().text(errors_setting);
   (void)core_setting(threads_variable, 1, 1);
   job_options o;
   o.targets = targets;
   o.start_timeout = start_timeout;
   o.lane_bytes = process::lane_bytes;
-  // Each process of an MPI program has cards of its own.
+  // Keep the helpers out of any MPI job, because each process of an MPI program has its own
+  // helpers.
   o.process_manager = "none";
   debug_log("starts " + targets);
   return std::make_unique<job>(o);
@@ -94,7 +98,7 @@ process::~process() {
   for (const auto& c : contexts_)
     finished = c->finish(deadline) && finished;
   if (!finished) {
-    // Threads of contexts still wait for their kernels.
+    // Kill the helper, because threads of contexts still wait for their kernels.
     debug_log("kernels did not end in time; the helper is killed");
     if (where_.description().transport == "shm" && helper_.pid != 0) {
       ::kill(static_cast<pid_t>(helper_.pid), SIGKILL);
@@ -224,7 +228,8 @@ void process::put(std::uint64_t to, const void* from, std::size_t bytes) {
   }
   if (m != nullptr && bytes >= m->threshold() && m->put(where_.id(), to, first, bytes, no_deadline))
     return;
-  // The helper looks whether there is memory at the address.
+  // The helper checks that memory is mapped at the address, so the host sends the request
+  // unchecked.
   for (std::size_t done = 0; done < bytes; done += message_piece) {
     const std::size_t n = std::min(message_piece, bytes - done);
     (void)accept(sync(where_, write_memory{}, to + done, std::span(first + done, n)));
@@ -252,7 +257,7 @@ void process::get(void* to, std::uint64_t from, std::size_t bytes) {
   }
 }
 
-// ---- its end ------------------------------------------------------------------------------------
+// ---- end of the helper --------------------------------------------------------------------------
 
 void process::refuse(const outcome& o) {
   if (o.signal == outcome::refused) throw error(end_text());
@@ -273,7 +278,8 @@ void process::note_failure(const std::string& text, bool ends) noexcept {
   debug_log("a request failed: " + text);
   {
     const std::lock_guard guard(mutex_);
-    // What has ended the process explains all that fails from then on, which need not be said.
+    // Neither print nor store later failures, because they all follow from the failure that has
+    // ended the process.
     if (failure_is_the_last_) return;
     failure_is_the_last_ = ends || !where_.alive();
     failure_ = text;
@@ -292,7 +298,8 @@ std::string process::end_text() const {
     if (failure_is_the_last_) return "the helper process has ended: " + failure_;
   }
   try {
-    // It fails at once, with the reason.
+    // Send a request to get the reason: a request to a helper that has ended fails at once and
+    // names the reason.
     (void)sync(where_, read_memory{}, std::uint64_t{0}, std::uint64_t{0});
   } catch (...) {
     return current_error();

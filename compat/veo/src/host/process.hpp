@@ -16,23 +16,25 @@
 
 namespace farcall::veo {
 
-/// What a context is opened with; the object behind veo_thr_ctxt_attr.
+/// Attributes with which a context is opened; the object behind a veo_thr_ctxt_attr handle.
 struct context_attributes {
-  static constexpr std::size_t least_stack = std::size_t{4} << 20;
+  static constexpr std::size_t min_stack = std::size_t{4} << 20;
   std::size_t stack_bytes = std::size_t{128} << 20;
 };
 
-/// A helper process on a node, with a farcall job of its own, and its contexts. Thread-safe, but
-/// for its end.
+/// A helper process on a node, with its contexts. Each helper is the only target of its own farcall
+/// job. Thread-safe, except for the destructor.
 class process {
  public:
   static constexpr std::uint32_t lane_bytes = 256U << 10;
 
-  /// Starts the helper. `program` as for helper_url(). Throws error.
+  /// Starts the helper on a node. `program` is the helper's command line, see helper_url(). Throws
+  /// error.
   process(int node, const std::string& program, int identifier);
   process(const process&) = delete;
   process& operator=(const process&) = delete;
-  /// Lets contexts finish, at most for `finish_timeout`, and ends the helper.
+  /// Waits until the contexts' requests have ended, at most for `finish_timeout`, then ends the
+  /// helper.
   ~process();
 
   std::chrono::milliseconds finish_timeout{20'000};
@@ -42,65 +44,74 @@ class process {
   [[nodiscard]] int identifier() const noexcept { return identifier_; }
   [[nodiscard]] std::uint64_t pid() const noexcept { return helper_.pid; }
 
-  /// This is a child of a fork, and the process its parent's: nothing of it can be used here, nor
-  /// destroyed, since other threads may have been in the middle of it.
+  /// True if this process is a child of a fork and its parent created this object. The child can
+  /// neither use nor destroy the object, because other threads of the parent may have been inside
+  /// it during the fork.
   [[nodiscard]] bool is_inherited() const noexcept { return generation_ != fork_generation(); }
 
   // ---- contexts ----
 
   [[nodiscard]] context& main() noexcept { return *contexts_.front(); }
-  /// The main context the first time, a new one afterwards.
+  /// Opens a context: returns the main context at the first call, and a new context at each later
+  /// call.
   [[nodiscard]] context& open(const context_attributes& attributes);
-  /// Lets it finish and ends it; the main context stays.
+  /// Waits until the context's requests have ended, and destroys the context. Does nothing for the
+  /// main context.
   void close(context& c);
-  /// Those that have been opened: the main one counts from then on.
+  /// Returns the number of open contexts. The main context counts after the first call of open().
   [[nodiscard]] std::size_t contexts() const;
   [[nodiscard]] bool has(const context* c) const;
-  /// In the order of opening; null out of range.
+  /// Returns the context at this position in the order of opening; null if there is none.
   [[nodiscard]] context* context_at(int index) const;
 
   // ---- libraries ----
 
-  /// Throws error with the reason.
+  /// Loads a library of kernels into the helper and returns its handle. Throws error with the
+  /// reason.
   [[nodiscard]] std::uint64_t load(const std::string& path);
   void unload(std::uint64_t library);
-  /// Address of a function or variable; handle 0 means the helper itself. Throws error.
+  /// Returns the address of a function or variable in a library. Library 0 is the helper program
+  /// itself. Throws error.
   [[nodiscard]] std::uint64_t symbol(std::uint64_t library, const std::string& name);
 
-  // ---- calls that concern no context ----
+  // ---- calls without a context ----
 
-  /// What the helper answers, behind the requests of the main context, as AVEO has it; with the
-  /// order of the original VEO, at once. Throws error.
+  /// Sends a request to the helper and returns its reply. As in AVEO, the request runs after the
+  /// earlier requests of the main context. With the setting veo-order=veo, the request does not
+  /// wait for these requests, as in NEC's older library. Throws error.
   template <class F, class... A>
   [[nodiscard]] auto ask(const F& f, const A&... arguments) {
     if (waits_for_main_) return main().ask(f, arguments...);
     if (has_ended()) throw error(end_text());
     return sync(where_, f, arguments...);
   }
-  /// Copies in the same order, by the calling thread. Throw error.
+  /// Copy memory to and from the helper on the calling thread, in the same order as requests of
+  /// ask(). Throw error.
   void write(std::uint64_t to, const void* from, std::size_t bytes);
   void read(void* to, std::uint64_t from, std::size_t bytes);
 
-  // ---- memory: by the calling thread, at once. Throw error ----
+  // ---- copies by the calling thread, which does not wait for earlier requests; throw error ----
 
   void put(std::uint64_t to, const void* from, std::size_t bytes);
   void get(void* to, std::uint64_t from, std::size_t bytes);
 
-  // ---- its end ----
+  // ---- end of the helper ----
 
-  /// Throws forked.
+  /// True if the helper has ended, or if it will end because a kernel has failed. Throws forked.
   [[nodiscard]] bool has_ended() const {
     return kernel_failed_.load(std::memory_order_acquire) || !where_.alive();
   }
   [[nodiscard]] std::string end_text() const;
-  /// The value of a kernel that has returned. Throws kernel_failed, error.
+  /// Returns the value of a request's outcome. Throws kernel_failed or error if the request has
+  /// failed.
   std::uint64_t accept(const outcome& o) {
     if (o.signal == 0) [[likely]]
       return o.value;
     refuse(o);
   }
-  /// Keeps the reason of a request's failure, for whoever collects it.
-  /// `ends`: it has ended the process.
+  /// Prints the reason why a request failed, and stores it for failure_text(). Does neither if an
+  /// earlier failure has already ended the helper. `ends` is true if this failure has ended the
+  /// helper.
   void note_failure(const std::string& text, bool ends = false) noexcept;
   [[nodiscard]] std::string failure_text() const;
 

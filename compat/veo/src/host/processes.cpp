@@ -1,4 +1,5 @@
 #include "processes.hpp"
+#include "last_error.hpp"
 #include "nodes.hpp"
 
 #include <farcall/base/error.hpp>
@@ -13,20 +14,21 @@
 namespace farcall::veo {
 namespace {
 
-/// How long kernels may go on when the program ends without having destroyed their process.
+/// Time for which the program waits for kernels at its exit if it has not destroyed their process.
 constexpr std::chrono::milliseconds finish_timeout_at_exit{2'000};
 
-/// Keeps what a child of a fork has inherited for ever, as it is.
+/// Leaks an object that a child of a fork has inherited, because destroying the object could block.
 void leave_alone(std::unique_ptr<process> p) {
   static auto* const inherited = new std::vector<std::unique_ptr<process>>;
   inherited->push_back(std::move(p));
 }
 
-/// By identifier.
+/// Processes by identifier.
 struct all_processes final : private fork_observer {
   std::mutex mutex;
   std::vector<std::unique_ptr<process>> slots;
-  std::vector<bool> taken; ///< from before its process exists
+  std::vector<bool> taken; ///< identifiers in use; an entry is set before its process exists
+  std::vector<const process*> ending; ///< processes whose destructors run
 
   all_processes() { watch_forks(); }
   ~all_processes() override {
@@ -50,6 +52,23 @@ struct all_processes final : private fork_observer {
 all_processes& all() {
   static all_processes the;
   return the;
+}
+
+/// Throws error with the text if `is_looked_for` is false for each process. Calls it for no process
+/// that was inherited by a fork, because another thread of the parent may have held its mutex.
+void require_existing(const auto& is_looked_for, const char* text) {
+  all_processes& a = all();
+  const std::lock_guard guard(a.mutex);
+  bool is_any_inherited = false;
+  const auto is_it = [&](const process* p) {
+    if (p == nullptr) return false;
+    is_any_inherited = is_any_inherited || p->is_inherited();
+    return !p->is_inherited() && is_looked_for(*p);
+  };
+  if (std::ranges::any_of(a.slots, [&](const auto& p) { return is_it(p.get()); })) return;
+  if (std::ranges::any_of(a.ending, is_it)) return;
+  if (is_any_inherited) throw forked();
+  throw invalid_argument(text);
 }
 
 } // namespace
@@ -89,15 +108,18 @@ void destroy_process(process* p) {
                                  [&](const auto& known) { return known.get() == p; });
     if (p == nullptr || it == a.slots.end()) throw error("there is no such process (any more)");
     ending = std::move(*it);
+    a.ending.push_back(p);
   }
   const auto slot = static_cast<std::size_t>(ending->identifier());
-  // Its identifier is free once it has ended: kernels may still see addresses with it.
+  // Release the identifier after the helper has ended, because until then kernels may use addresses
+  // that contain it as a tag.
   if (ending->is_inherited()) {
     leave_alone(std::move(ending));
   } else {
     ending.reset();
   }
   const std::lock_guard guard(a.mutex);
+  std::erase(a.ending, p);
   a.taken[slot] = false;
 }
 
@@ -114,6 +136,16 @@ bool is_context(const context* c) noexcept {
   const std::lock_guard guard(a.mutex);
   return std::any_of(a.slots.begin(), a.slots.end(),
                      [&](const auto& p) { return p && !p->is_inherited() && p->has(c); });
+}
+
+void require_existing(const process* p) {
+  require_existing([p](const process& known) { return &known == p; },
+                   "this process has been destroyed");
+}
+
+void require_existing(const context* c) {
+  require_existing([c](const process& known) { return known.has(c); },
+                   "this context, or its process, has been closed");
 }
 
 process* process_with(int identifier) noexcept {

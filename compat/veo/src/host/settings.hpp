@@ -1,6 +1,7 @@
 #pragma once
 
-/// Settings of this layer. docs/settings.md and docs/guide/10-coming-from-veo.md have them too.
+/// Settings of this compatibility layer, which docs/settings.md and
+/// docs/guide/10-coming-from-veo.md also list.
 
 #include <farcall/base/settings_table.hpp>
 
@@ -17,7 +18,7 @@ inline constexpr setting settings_of_veo[] = {
      .takes = "helper|program",
      .otherwise = "helper",
      .source = setting_source::environment,
-     .text = "Where VHcalls of kernels run: in the helper process or in the program"},
+     .text = "Process in which VHcalls of kernels run: the helper or the program"},
     {.name = "veo-order",
      .kind = setting_kind::choice,
      .takes = "aveo|veo",

@@ -15,7 +15,7 @@
 #include <new>
 #include <string_view>
 
-/// The helper whose kernel called.
+/// Identifies the helper process whose kernel called the host function.
 struct veos_handle_struct {
   int process = 0;
   bool is_copy = false;
@@ -24,7 +24,7 @@ struct veos_handle_struct {
 namespace farcall::veo {
 namespace {
 
-/// Copies to or from a helper; 0, or minus an errno.
+/// Copies bytes between this program and a helper. Returns 0, or a negative errno.
 int copy(int identifier, auto&& how) noexcept {
   process* p = process_with(identifier);
   if (p == nullptr) return -ESRCH;
@@ -92,7 +92,7 @@ bool serve_vhcall_if_asked() {
 
 } // namespace farcall::veo
 
-// libvepseudo.h, for the functions that are called.
+// Functions of libvepseudo.h, which host functions use when kernels call them.
 extern "C" {
 
 int ve_send_data(veos_handle* handle, uint64_t address, size_t size, void* from) {
@@ -119,12 +119,13 @@ veos_handle* veos_handle_copy(veos_handle* handle) {
 }
 
 void veos_handle_free(veos_handle* handle) {
-  // The one that functions get is not theirs.
+  // Free only copies. The handle that a host function gets as an argument is owned by the caller of
+  // the host function.
   if (handle != nullptr && handle->is_copy) delete handle;
 }
 
 int64_t ve_vhva_to_vehva(veos_handle* /*handle*/, const void* /*address*/) {
-  // Kernels cannot use memory of this process in place.
+  // Fail, because kernels run in another process and cannot access memory of this process directly.
   return farcall::veo::fail(-ENOTSUP);
 }
 }

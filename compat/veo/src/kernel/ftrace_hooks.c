@@ -1,7 +1,7 @@
-/* What code that is compiled with -finstrument-functions calls. The C library has functions of
- * these names, too, which do nothing, and a library that is loaded finds them first. So kernel
- * libraries have hidden ones of their own (FTRACE_HIDDEN), and programs have these, which are found
- * before all others. */
+/* Hooks that code compiled with -finstrument-functions calls at the begin and end of each function.
+ * The C library also defines these hooks, as empty functions, and a loaded library would find those
+ * first. Each kernel library therefore has a hidden copy of the hooks (FTRACE_HIDDEN). A program
+ * needs no hidden copy, because its definitions precede the C library's. */
 #include "ftrace_runtime.h"
 
 #ifdef FTRACE_HIDDEN

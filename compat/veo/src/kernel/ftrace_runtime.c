@@ -1,5 +1,5 @@
-/* Each thread counts in a table of its own, without locks; tables are added up when they are
- * written. When a thread ends, the next new one goes on with its table. */
+/* Each thread counts calls in a separate table without locks. The tables are added up when the
+ * result is written. When a thread ends, the next new thread continues to use its table. */
 #include "ftrace_runtime.h"
 
 #include <errno.h>
@@ -18,15 +18,18 @@
 
 #define UNTRACED __attribute__((no_instrument_function))
 
-/* A function or a region, in one thread. Only its thread writes, others may read meanwhile. */
+/* Counts of a function or a region in one thread. Only that thread writes them; other threads may
+ * read them. */
 struct entry {
-  /* The function's address; of a region, that of its name here, which no function has. */
+  /* Address of the function. For a region, the address of `name`, which is never the address of a
+   * function. */
   uintptr_t key;
   char* name;
   uint64_t calls;
   uint64_t exclusive;
   uint64_t inclusive;
-  /* How many calls of it are open: of nested ones only the outermost is inclusive time. */
+  /* Number of calls that have not returned. With recursion, only the outermost call adds to the
+   * inclusive time. */
   unsigned open;
   struct entry* next;
 };
@@ -44,7 +47,8 @@ struct thread_table {
   struct frame* frames;
   size_t depth;
   size_t capacity;
-  /* Set while this code runs: what it calls may be instrumented, too. */
+  /* Set while the tracing code runs in this thread, because it may call functions that are also
+   * instrumented. */
   int busy;
   struct thread_table* next;
   struct thread_table* next_unused;
@@ -65,7 +69,8 @@ UNTRACED static uint64_t now(void) {
   return (uint64_t)time.tv_sec * 1000000000U + (uint64_t)time.tv_nsec;
 }
 
-/* Counters are plain words for their thread; the writing of the table reads them from another. */
+/* Read and write a counter atomically but without read-modify-write: only the table's thread writes
+ * it, and write_table() may read it in another thread. */
 UNTRACED static uint64_t get(const uint64_t* word) {
   return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
@@ -78,7 +83,8 @@ UNTRACED static struct entry** bucket_of(struct thread_table* table, uintptr_t k
   return &table->buckets[(key ^ key >> 10 ^ key >> 20) / 4 % BUCKETS];
 }
 
-/* Takes `name` over. NULL without memory, or without a name. */
+/* Adds an entry and takes ownership of `name`. Returns NULL if `name` is NULL or there is no
+ * memory. */
 UNTRACED static struct entry* add_entry(struct entry** bucket, uintptr_t key, char* name) {
   struct entry* entry = name == NULL ? NULL : calloc(1, sizeof *entry);
   if (entry == NULL) {
@@ -88,7 +94,8 @@ UNTRACED static struct entry* add_entry(struct entry** bucket, uintptr_t key, ch
   entry->key = key;
   entry->name = name;
   entry->next = *bucket;
-  /* Pairs with the load in the writing of the table: a new entry is seen whole. */
+  /* Release pairs with the acquire load in add_table(), so that add_table() sees a complete entry.
+   */
   __atomic_store_n(bucket, entry, __ATOMIC_RELEASE);
   return entry;
 }
@@ -101,7 +108,7 @@ UNTRACED static struct entry* function_entry(struct thread_table* table, uintptr
       return entry;
     }
   }
-  /* Asked now, because the library may be gone at the end. */
+  /* Look up the name now, because the library may be unloaded before the table is written. */
   return make ? add_entry(bucket, function, farcall_veo_name_of(function)) : NULL;
 }
 
@@ -109,7 +116,7 @@ UNTRACED static int is_region(const struct entry* entry) {
   return entry->key == (uintptr_t)entry->name;
 }
 
-/* Regions are few: they share a bucket, and are found by name. */
+/* Finds a region by its name. All regions are in one bucket, because there are only few. */
 UNTRACED static struct entry* region_entry(struct thread_table* table, const char* name, int make) {
   struct entry** bucket = bucket_of(table, 0);
   for (struct entry* entry = *bucket; entry != NULL; entry = entry->next) {
@@ -153,7 +160,8 @@ UNTRACED static void close_top(struct thread_table* table, uint64_t time) {
   }
 }
 
-/* Closes what is open down to `entry`: a longjmp may have left functions without an end. */
+/* Closes the call of `entry`. First closes all calls that were made inside that call and are still
+ * open. Such calls exist if a longjmp() has left functions without calling their exit hooks. */
 UNTRACED static int leave(struct thread_table* table, const struct entry* entry) {
   const uint64_t time = now();
   if (entry == NULL || entry->open == 0) {
@@ -166,7 +174,8 @@ UNTRACED static int leave(struct thread_table* table, const struct entry* entry)
   return 0;
 }
 
-/* Closes all that is open: who calls exit(), or ends its thread, does not return. */
+/* Closes all open calls of a thread, because functions that call exit() or end their thread do not
+ * return. */
 UNTRACED static void close_all(struct thread_table* table) {
   const uint64_t time = now();
   while (table->depth > 0) {
@@ -186,7 +195,8 @@ UNTRACED static void give_back(void* of_thread) {
 
 UNTRACED static void make_key(void) { (void)pthread_key_create(&end_of_thread, give_back); }
 
-/* With the mutex held. */
+/* Returns a table for the calling thread, or NULL if there is no memory. The caller holds the
+ * mutex. */
 UNTRACED static struct thread_table* unused_or_new_table(void) {
   struct thread_table* table = unused_tables;
   if (table != NULL) {
@@ -252,7 +262,7 @@ UNTRACED static int region(const char* name, int begins) {
 UNTRACED int ftrace_region_begin(const char* name) { return region(name, 1); }
 UNTRACED int ftrace_region_end(const char* name) { return region(name, 0); }
 
-/* --- the table --- */
+/* --- output --- */
 
 struct line {
   const char* name;
@@ -268,7 +278,8 @@ struct lines {
   size_t capacity;
 };
 
-/* By name: the same function, or region, of several threads is one line. */
+/* Adds the counts of an entry to the output line with the same name, so that a function has one
+ * line for all threads. */
 UNTRACED static int add_line(struct lines* lines, const struct entry* entry) {
   for (size_t i = 0; i < lines->count; ++i) {
     if (lines->data[i].region == is_region(entry) &&
@@ -329,13 +340,13 @@ UNTRACED static void make_file_name(char* text, size_t size) {
                  mpi ? "." : "", mpi ? universe : "", mpi ? "." : "", mpi ? rank : "", process);
 }
 
-/* Only programs with C++ in them have names to demangle, and then this function. */
+/* The symbol is null in programs without C++, which have no names to demangle. */
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the C++ library's name.
 extern char* __cxa_demangle(const char* name, char* buffer, size_t* length, int* status)
     __attribute__((weak));
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
-/* Some names of C would do as names of types. */
+/* Requires the prefix _Z, because some names of C functions are valid mangled names of types. */
 UNTRACED static int is_mangled(const char* name) {
   return __cxa_demangle != NULL && strncmp(name, "_Z", 2) == 0;
 }
@@ -378,7 +389,7 @@ UNTRACED static int write_lines(struct lines* lines) {
 UNTRACED static int write_table(void) {
   struct lines lines = {NULL, 0, 0};
   int result = 0;
-  /* Not by a child that was forked: the counts are its parent's. */
+  /* Write no table in a forked child, because the counts belong to its parent. */
   if (owner != getpid()) {
     return 0;
   }
@@ -404,6 +415,8 @@ UNTRACED static int write_table(void) {
 
 UNTRACED int farcall_veo_ftrace_write(void) { return write_table(); }
 
-/* Not through the exported name: another copy of this file may be in front. One of them has counted
- * everything, and the others write nothing. */
+/* Writes the table at the end of the program. Several libraries may contain a copy of this code,
+ * and the destructor of each copy runs, but only one copy has counted calls and writes a table. The
+ * destructor calls the static function of its own copy, because the exported name may refer to
+ * another copy. */
 __attribute__((destructor)) UNTRACED static void at_end(void) { (void)write_table(); }

@@ -16,18 +16,19 @@ typedef ElfW(Ehdr) file_header;
 typedef ElfW(Shdr) section_header;
 typedef ElfW(Sym) symbol;
 
-/* A file in memory. */
+/* A file mapped into memory. */
 struct image {
   const char* data;
   size_t size;
 };
 
-/* NULL when that is not inside of it. */
+/* Returns a pointer to a part of the mapped file; NULL if the part exceeds the file. */
 static const void* part(const struct image* image, uint64_t offset, uint64_t size) {
   return offset <= image->size && size <= image->size - offset ? image->data + offset : NULL;
 }
 
-/* The function at `address` in one table of symbols, by its name there. */
+/* Returns the name of the function at `address` from one symbol table of the file; NULL if the
+ * table has none. */
 static const char* find_in(const struct image* image, const section_header* table,
                            const section_header* names, uint64_t address) {
   const symbol* symbols = part(image, table->sh_offset, table->sh_size);
@@ -44,7 +45,8 @@ static const char* find_in(const struct image* image, const section_header* tabl
   return NULL;
 }
 
-/* Of a program that is loaded at a fixed place, addresses are those in memory. */
+/* Returns the name of a function from the file's symbol tables. In programs that are linked to
+ * fixed addresses, the addresses of symbols are absolute. */
 static const char* find(const struct image* image, uintptr_t function, uintptr_t base) {
   const file_header* header = part(image, 0, sizeof *header);
   if (header == NULL || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
@@ -61,7 +63,7 @@ static const char* find(const struct image* image, uintptr_t function, uintptr_t
   return NULL;
 }
 
-/* Functions that other files cannot use are only in the table for debuggers. */
+/* Returns the name of a function that is not exported, from the symbol table of its file. */
 static char* local_name(const char* path, uintptr_t function, uintptr_t base) {
   struct stat status;
   char* name = NULL;

@@ -1,4 +1,5 @@
-/* The functions of veo_hmem.h: part of libveo for programs, libveohmem for kernels. */
+/* Implements the functions of veo_hmem.h. This file is part of libveo for programs and of
+ * libveohmem for kernels. */
 #include <veo_hmem.h>
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The layout is fixed: other libraries know it, too. */
+/* The layout of tags must not change, because other libraries depend on it. */
 #define TAG_BIT ((uint64_t)1 << 63)
 #define IDENTIFIER_SHIFT 59
 #define IDENTIFIERS 16

@@ -5,14 +5,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* See veo_hmem.h; not called from there, because libsysve then needed libveohmem. */
+/* Removes the tag of an address, like veo_get_hmem_addr(). That function is not called, so that
+ * libsysve does not depend on libveohmem. */
 static uint64_t without_tag(uint64_t address) {
   const uint64_t tag = (uint64_t)1 << 63;
   return (address & tag) == 0 ? address : address & ~((uint64_t)31 << 59);
 }
 
-/* Writes into a pipe and reads from it: the system finds out what is memory there, too. Pieces of
- * one page fit into any pipe, so that nothing waits. */
+/* Copies memory by way of a pipe, because read() and write() fail with EFAULT for invalid
+ * addresses. Each piece has at most one page, which fits into any pipe, so that write() does not
+ * block. */
 static int copy_by_pipe(char* to, const char* from, size_t size) {
   enum { most = 4096 };
   int ends[2];
@@ -49,7 +51,8 @@ int farcall_veo_memory_copy(uint64_t to, uint64_t from, size_t size) {
   if (to == 0 || from == 0 || to + size < to || from + size < from) {
     return -EFAULT;
   }
-  /* The system finds out what is memory; an ordinary copy would end the process. */
+  /* Copy by a system call, because it fails with EFAULT for an invalid address; memcpy() would end
+   * the process. */
   while (size > 0) {
     const struct iovec target = {(void*)(uintptr_t)to, size};
     const struct iovec source = {(void*)(uintptr_t)from, size};
@@ -58,7 +61,8 @@ int farcall_veo_memory_copy(uint64_t to, uint64_t from, size_t size) {
       return -EFAULT;
     }
     if (copied < 0) {
-      /* Containers and emulators may not have it. */
+      /* Use a pipe if the system call is not available: containers may forbid it, and emulators may
+       * lack it. */
       return copy_by_pipe((char*)(uintptr_t)to, (const char*)(uintptr_t)from, size);
     }
     to += (uint64_t)copied;

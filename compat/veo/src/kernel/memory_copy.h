@@ -1,4 +1,4 @@
-/* Copies inside the process, for addresses that somebody else has given. */
+/* Copies memory within the process, between addresses that may be invalid. */
 #ifndef FARCALL_COMPAT_VEO_MEMORY_COPY_H
 #define FARCALL_COMPAT_VEO_MEMORY_COPY_H
 
@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-/* Copies; tags of addresses (veo_hmem.h) are left out. 0, or -EFAULT when an address is not memory
- * that may be used so, or minus another errno; a part may have been copied. */
+/* Copies memory. Tags of the addresses (veo_hmem.h) are ignored. Returns 0, -EFAULT if an address
+ * is not mapped or not accessible, or another negative errno. If the function fails, it may have
+ * copied a part of the bytes. */
 __attribute__((visibility("hidden"))) int farcall_veo_memory_copy(uint64_t to, uint64_t from,
                                                                   size_t size);
 

@@ -1,5 +1,6 @@
-/* libaveoVE: veo_prev_req_result. The program that runs the kernel keeps the results, and exports
- * farcall_veo_previous_result; a kernel in any other program has none. */
+/* This file is the library libaveoVE, which defines veo_prev_req_result(). The helper program
+ * (aveorun) keeps the results of requests, and exports farcall_veo_previous_result to read them.
+ * Other programs have no such results. */
 #include <veo_ve.h>
 
 #include <dlfcn.h>
@@ -8,8 +9,9 @@
 typedef int previous_result(int offs, uint64_t* value);
 
 int veo_prev_req_result(int offs, uint64_t* result) {
-  /* Looked up when first needed: a weak reference of a library may be bound before the program has
-   * loaded what defines it. Threads that race here find the same. */
+  /* Look up the function at first use instead of by a weak reference, which the loader could bind
+   * before the definition is loaded. Several threads may look it up at once, because they store the
+   * same value. */
   static previous_result* found;
   previous_result* function = __atomic_load_n(&found, __ATOMIC_RELAXED);
   if (function == NULL) {

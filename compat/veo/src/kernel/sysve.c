@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* ---- what a machine without the card can say ----------------------------------------------------
+/* ---- functions that work without the card -------------------------------------------------------
  */
 
 static int put_text(char* buffer, size_t size, const char* text) {
@@ -56,7 +56,7 @@ int ve_get_ve_product_name(char* buffer, size_t size) {
   char* name = NULL;
   FILE* file = fopen("/proc/cpuinfo", "re");
   while (file != NULL && name == NULL && fgets(line, sizeof line, file) != NULL) {
-    /* Not all processors have a name there. */
+    /* The loop finds no name if /proc/cpuinfo has no "model name", as on some processors. */
     if (strncmp(line, "model name", 10) == 0) name = strchr(line, ':');
   }
   if (file != NULL) fclose(file);
@@ -68,7 +68,7 @@ int ve_get_ve_product_name(char* buffer, size_t size) {
 
 int ve_is_acc_io_enabled(void) { return 0; }
 
-/* ---- what needs it ------------------------------------------------------------------------------
+/* ---- functions that need the card ---------------------------------------------------------------
  */
 
 static int refuse(void) {

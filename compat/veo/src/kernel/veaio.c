@@ -1,4 +1,5 @@
-/* veaio.h over a few threads and a queue. The threads start with the first operation, and stay. */
+/* Implements veaio.h by a queue of operations and a few threads. The threads start with the first
+ * operation and never end. */
 #include <veaio.h>
 
 #include <errno.h>
@@ -20,7 +21,8 @@ struct ve_aio2_ctx {
   struct ve_aio2_ctx* next;
 };
 
-/* Guards everything here; `work` wakes threads, `done` those who wait for an end. */
+/* Guards all variables of this file. The condition `work` wakes the threads that execute
+ * operations, and `done` wakes the callers that wait for an operation. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
@@ -33,7 +35,8 @@ static int fail(int error) {
   return -1;
 }
 
-/* All bytes, unless the file ends before: less than was asked for is the system's matter. */
+/* Transfers bytes until all are transferred, the file ends, or a system call fails. Several system
+ * calls may be needed, because one may transfer fewer bytes than requested. */
 static void transfer(struct ve_aio2_ctx* context) {
   size_t moved = 0;
   ssize_t step = 0;
@@ -70,7 +73,7 @@ static void* serve(void* unused) {
   return unused;
 }
 
-/* With the mutex held. 0 when there is at least one thread. */
+/* Starts the threads. Returns 0 if at least one thread runs. The caller holds the mutex. */
 static int start_threads(void) {
   const char* text = getenv("VE_ASYNC_IO_THREAD");
   long wanted = text == NULL ? 4 : strtol(text, NULL, 10);
@@ -138,7 +141,7 @@ int ve_aio_read(struct ve_aio_ctx* context, int fd, ssize_t count, void* buffer,
   return start(context, fd, count, buffer, offset, 0);
 }
 
-/* With the mutex held, after the end of the operation. */
+/* Takes the result of an operation that has ended. The caller holds the mutex. */
 static int collect(struct ve_aio_ctx* context, ssize_t* retval, int* errnoval) {
   if (context->state == is_idle) {
     return EINVAL;

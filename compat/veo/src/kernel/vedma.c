@@ -4,7 +4,7 @@
 
 #include "memory_copy.h"
 
-/* What NEC's hardware says when a page is missing. */
+/* Error code that NEC's hardware reports if a page is missing. */
 #define MISSING_PAGE 0x4000
 
 int ve_dma_init(void) { return 0; }

@@ -1,5 +1,6 @@
-/* libveftrace, libveftrace_t, libveftrace_p: on the link lines of old Makefiles. What -ftrace
- * needs, the wrapper commands link by themselves; here are only regions that nobody measures. */
+/* The libraries libveftrace, libveftrace_t and libveftrace_p, which old Makefiles link. The
+ * compiler wrappers link the code for -ftrace without them, so that these libraries only contain
+ * functions that ignore regions. */
 #include <ftrace.h>
 
 __attribute__((weak)) int ftrace_region_begin(const char* name) { return name == 0 ? -1 : 0; }

@@ -1,4 +1,5 @@
-/* libvhcall.h: checks, objects of arguments, and the way to the host. */
+/* Implements libvhcall.h: checks arguments, manages argument objects, and calls functions of the
+ * host. */
 #include <libvhcall.h>
 
 #include <dlfcn.h>
@@ -9,12 +10,13 @@
 
 #include "vhcall_host.h"
 
-/* The program's own host, when it has one: looked up once, asked each time. */
+/* Returns the functions of the VHcall host. The program can provide them; otherwise this process is
+ * the host. The program is asked at each call, because its reply may change. */
 static const struct vhcall_host* host(void) {
   static farcall_vhcall_host_function* found;
   static int looked;
   if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
-    /* Threads that race here find the same. */
+    /* Several threads may look up the function at once, because they store the same value. */
     farcall_vhcall_host_function* function =
         (farcall_vhcall_host_function*)(uintptr_t)dlsym(RTLD_DEFAULT, "farcall_vhcall_host");
     __atomic_store_n(&found, function, __ATOMIC_RELAXED);
@@ -30,7 +32,8 @@ static int fail(int error) {
   return -1;
 }
 
-/* -4095 to -1 are errors, as with system calls. */
+/* Returns -1 and sets errno if `value` is from -4095 to -1, which are errors as in system calls.
+ * Returns other values unchanged. */
 static int64_t result_of(int64_t value) {
   return value < 0 && value >= -4095 ? fail((int)-value) : value;
 }
@@ -68,8 +71,8 @@ int vhcall_uninstall(vhcall_handle library) {
   return is_library(library) ? (int)result_of(host()->uninstall(library)) : fail(EINVAL);
 }
 
-/* An object of arguments is a list in order of `num`. Its head holds no argument; its args_num says
- * how many are there from the start. */
+/* An argument object is a linked list in the order of `num`. The head of the list holds no
+ * argument, and its args_num is the number of arguments with which the object was allocated. */
 
 static vhcall_args* new_node(int num, vhcall_args* next) {
   vhcall_args* node = calloc(1, sizeof *node);
@@ -135,7 +138,7 @@ static int set(vhcall_args* args, int argnum, const vhcall_data* data) {
   return 0;
 }
 
-/* `size` bytes of a number, at most 16. */
+/* Sets an argument that is a number of `size` bytes, at most 16. */
 static int set_number(vhcall_args* args, int argnum, enum vhcall_args_class cl, const void* value,
                       size_t size) {
   vhcall_data data = {cl, VHCALL_INTENT_IN, {0, 0}, size};
@@ -143,7 +146,7 @@ static int set_number(vhcall_args* args, int argnum, enum vhcall_args_class cl, 
   return set(args, argnum, &data);
 }
 
-/* Integers are widened by their own sign, as registers want it. */
+/* Sets an integer argument, which the caller has extended to 64 bits by sign or by zeros. */
 static int set_integer(vhcall_args* args, int argnum, uint64_t value) {
   return set_number(args, argnum, VHCALL_CLASS_INT, &value, sizeof value);
 }
@@ -235,7 +238,7 @@ int vhcall_invoke_with_args(int64_t symbol, vhcall_args* args, uint64_t* result)
   return error == 0 ? 0 : fail(-error);
 }
 
-/* Back to what the object was after its making. */
+/* Restores the state that the argument object had after its allocation. */
 void vhcall_args_clear(vhcall_args* args) {
   if (args == NULL) {
     return;

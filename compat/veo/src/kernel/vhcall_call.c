@@ -11,7 +11,8 @@ typedef int64_t buffer_function(veos_handle* handle, const void* in, size_t in_s
 
 int64_t vhcall_call(uint64_t function, veos_handle* handle, const struct vhcall_memory* memory,
                     uint64_t in, size_t in_size, uint64_t out, size_t out_size) {
-  /* Zeros, so that what the function leaves alone is no stray memory of this process. */
+  /* Allocate zeroed memory: bytes that the function does not write are copied to the kernel and
+   * must not reveal memory of this process. */
   void* in_copy = in_size == 0 ? NULL : malloc(in_size);
   void* out_copy = out_size == 0 ? NULL : calloc(1, out_size);
   int64_t result = 0;
@@ -35,7 +36,7 @@ int64_t vhcall_call(uint64_t function, veos_handle* handle, const struct vhcall_
 
 #ifdef VHCALL_INTEGER_REGISTERS
 
-/* A frame under construction. `words` has room for two words of each argument. */
+/* State while the frame of a call is built. `words` has space for two words of each argument. */
 struct builder {
   struct vhcall_frame frame;
   unsigned integers;
@@ -63,7 +64,8 @@ static void put_float(struct builder* builder, uint64_t value) {
   }
 }
 
-/* Two registers, or none. */
+/* Puts a pair of values into two registers, or onto the stack if fewer than two registers are left.
+ */
 static void put_pair(struct builder* builder, const uint64_t* parts, const uint64_t* on_stack,
                      unsigned stack_words) {
   if (builder->floats + 2 <= VHCALL_FLOAT_REGISTERS) {
@@ -72,7 +74,8 @@ static void put_pair(struct builder* builder, const uint64_t* parts, const uint6
     return;
   }
 #ifdef __aarch64__
-  /* There, what comes after one that found no room goes to the stack as well. */
+  /* On aarch64, once one argument is passed on the stack, all later arguments of the same class are
+   * also passed on the stack. */
   builder->floats = VHCALL_FLOAT_REGISTERS;
 #endif
   for (unsigned i = 0; i < stack_words; ++i) {
@@ -80,7 +83,8 @@ static void put_pair(struct builder* builder, const uint64_t* parts, const uint6
   }
 }
 
-/* A complex float is eight bytes: x86-64 passes them like one double, aarch64 as two floats. */
+/* Puts a complex float, which has eight bytes. x86-64 passes these bytes like one double, aarch64
+ * as two floats. */
 static void put_complex_float(struct builder* builder, uint64_t both) {
 #ifdef __aarch64__
   const uint64_t parts[2] = {both & UINT32_MAX, both >> 32};
@@ -116,7 +120,8 @@ static int put(struct builder* builder, const vhcall_data* argument, veos_handle
   return -EINVAL;
 }
 
-/* A copy of what the argument points to; *copy stays NULL for what is none. */
+/* Copies the memory to which a pointer argument points. Leaves *copy NULL for other kinds of
+ * arguments. */
 static int copy_in(const vhcall_data* argument, const struct vhcall_memory* memory, void** copy) {
   if (argument->cl != VHCALL_CLASS_PTR || argument->size == 0) {
     return 0;

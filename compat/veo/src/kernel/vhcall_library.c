@@ -1,4 +1,4 @@
-/* Libraries of host functions, in whichever process is the host. */
+/* Manages the libraries of host functions in the process that is the VHcall host. */
 #include "vhcall_library.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Those that are installed: the loader crashes on a handle that is none of its own. */
+/* Entry of the list of libraries that vhcall_library_install() has loaded. Handles are checked
+ * against this list, because the loader crashes if it gets an invalid handle. */
 struct installed {
   void* library;
   unsigned times;
@@ -19,7 +20,8 @@ struct installed {
 static struct installed* all_installed;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where the entry of a library is linked, or would be; with the mutex held. */
+/* Returns the address of the link that points to a library's entry in the list. If the library has
+ * no entry, returns the address of the last link, which is null. The caller holds the mutex. */
 static struct installed** place_of(const void* library) {
   struct installed** place = &all_installed;
   while (*place != NULL && (*place)->library != library) {
@@ -28,7 +30,8 @@ static struct installed** place_of(const void* library) {
   return place;
 }
 
-/* False without memory. */
+/* Adds a library to the list, or increments its count if it is already in the list. Returns false
+ * if there is no memory. */
 static int remember(void* library) {
   pthread_mutex_lock(&mutex);
   struct installed** place = place_of(library);
@@ -53,7 +56,8 @@ static int is_installed(const void* library) {
   return is_there;
 }
 
-/* False when it is not installed. */
+/* Decrements the count of a library, and removes its entry if the count is 0. Returns false if the
+ * library is not in the list. */
 static int forget(const void* library) {
   pthread_mutex_lock(&mutex);
   struct installed** place = place_of(library);
@@ -78,7 +82,7 @@ int64_t vhcall_library_install(const char* path) {
     dlclose(library);
     return -ENOMEM;
   }
-  /* dlopen says in words why, and there is only a number to return. */
+  /* Find an errno for the failure, because dlerror() returns only a text. */
   const char* text = dlerror();
   if (strchr(path, '/') != NULL && access(path, R_OK) != 0) {
     return -errno;

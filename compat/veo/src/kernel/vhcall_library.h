@@ -1,4 +1,5 @@
-/* Libraries of host functions, in whichever process is the host. Errors are minus an errno. */
+/* Manages the libraries of host functions in the process that is the VHcall host. Functions return
+ * a negative errno if they fail. */
 #ifndef FARCALL_COMPAT_VEO_VHCALL_LIBRARY_H
 #define FARCALL_COMPAT_VEO_VHCALL_LIBRARY_H
 
@@ -10,10 +11,10 @@ extern "C" {
 
 #pragma GCC visibility push(hidden)
 
-/* A handle, not 0. */
+/* Loads a library, and returns its handle, which is not 0. */
 int64_t vhcall_library_install(const char* path);
 
-/* The address of a function. */
+/* Returns the address of a function in a library that vhcall_library_install() has loaded. */
 int64_t vhcall_library_find(vhcall_handle library, const char* symbol);
 
 int vhcall_library_uninstall(vhcall_handle library);

@@ -1,5 +1,6 @@
-/* VHcall with the kernel's own process as the host. Host functions get copies nevertheless, as if
- * the kernel's memory were elsewhere, so that what works here works with any host. */
+/* VHcall for the case that the kernel's own process is the host. Host functions still get copies of
+ * the kernel's memory, so that a function that works in this process works with any other host,
+ * too. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@
 #include "vhcall_host.h"
 #include "vhcall_library.h"
 
-/* One process, one handle. */
+/* A process has only one handle object, which needs no data. */
 struct veos_handle_struct {
   char unused;
 };
@@ -78,7 +79,8 @@ veos_handle* veos_handle_copy(veos_handle* handle) {
 }
 
 void veos_handle_free(veos_handle* handle) {
-  /* The one that functions get is not theirs. */
+  /* Host functions do not own the handle that they get as an argument, so this function does not
+   * free it. */
   if (handle != &this_process) {
     free(handle);
   }

@@ -1,6 +1,6 @@
 /* uint64_t vhcall_thunk(void* function, const struct vhcall_frame* frame)
- * Copies the words for the stack, loads all registers for arguments, and calls. Registers without an
- * argument get what is in the frame, which harms nobody. */
+ * Copies the stack words, loads all argument registers from the frame, and calls the function.
+ * Registers without an argument may have any value. */
 
 #if defined(__x86_64__)
 
@@ -42,7 +42,7 @@ vhcall_thunk:
 	movq 24(%r10), %rcx
 	movq 32(%r10), %r8
 	movq 40(%r10), %r9
-	/* For functions with variable arguments: how many of the xmm registers may be in use. */
+	/* Variadic functions get in al an upper bound of the number of xmm registers in use. */
 	movl $8, %eax
 	call *%r11
 	leave

@@ -1,11 +1,11 @@
-/* A call whose arguments are known only at run time. */
+/* Calls a function whose arguments are known only at run time. */
 #ifndef FARCALL_COMPAT_VEO_VHCALL_THUNK_H
 #define FARCALL_COMPAT_VEO_VHCALL_THUNK_H
 
 #include <stdint.h>
 
-/* As many registers as the calling convention has for arguments. vhcall_thunk.S knows the offsets:
- * 64 for `floats`, 128 for `stack`, 136 for `stack_words`. */
+/* Registers and stack words of a call. The assembly code in vhcall_thunk.S depends on the offsets
+ * of members: `floats` at 64, `stack` at 128, `stack_words` at 136. */
 #define VHCALL_INTEGER_SPACE 8
 #define VHCALL_FLOAT_SPACE 8
 #if defined(__x86_64__)

@@ -7,7 +7,8 @@ int vh_shmget(key_t key, size_t size, int flags) {
     errno = EINVAL;
     return -1;
   }
-  /* The segment exists, so its pages are what they are, and the permissions are those it has. */
+  /* SHM_HUGETLB is ignored, because it only matters when a segment is created, and this function
+   * only finds existing segments. */
   return shmget(key, size, 0);
 }
 

@@ -20,7 +20,7 @@ constexpr std::uint64_t address_bits = (std::uint64_t{1} << tag_shift) - 1;
 constexpr std::uint64_t on_a_target = 0x10;
 constexpr std::uint64_t near = 4096;
 
-// Relaxed: nothing is published with it.
+// Accesses are relaxed, because this variable publishes no other data.
 std::atomic<int> own_identifier{nobody};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -36,8 +36,9 @@ bool is_mapped(std::uint64_t address) noexcept {
   return ::mincore(reinterpret_cast<void*>(page), 1, &resident) == 0;
 }
 
-/// Registers hold more than addresses: what would not be one near memory is left alone. Near,
-/// because code also works with ends of arrays, and with starts that lie before the first element.
+/// True if memory is mapped at the address or within 4 KiB of it. A register value without such
+/// memory is no address and keeps its bits. The distance is allowed because code computes addresses
+/// behind the end of an array and before its first element.
 bool is_near_memory(std::uint64_t address) noexcept {
   return is_mapped(address) || is_mapped(address - near) || is_mapped(address + near);
 }
@@ -52,14 +53,15 @@ bool strip_registers(machine_context& registers, int identifier) noexcept {
   return changed;
 }
 
-#if defined(__x86_64__)
+#if FARCALL_VEO_HAS_ZYDIS
 
 bool is_canonical(std::uint64_t value) noexcept {
   constexpr std::uint64_t half = std::uint64_t{1} << 47;
   return value + half < 2 * half;
 }
 
-/// Compilers split addresses: there may be no address in any register, only in their sum.
+/// Strips the tag of the memory operand of the current instruction. Compilers split addresses, so
+/// the tag may appear in the sum of base and index although no single register contains it.
 bool strip_operand(machine_context& registers, int identifier) noexcept {
   const auto operand =
       memory_operand_of(reinterpret_cast<const unsigned char*>(registers.program_counter()));
@@ -72,7 +74,8 @@ bool strip_operand(machine_context& registers, int identifier) noexcept {
                                 static_cast<std::uint64_t>(operand->displacement);
   if (!has_tag_of(address, identifier) || !is_near_memory(address & address_bits)) return false;
   const std::uint64_t tag = address & ~address_bits;
-  // The base has it, unless there is none, or it is in order as it is and the index is not.
+  // The tag is in the index register if the operand has no base, or if the base is canonical and
+  // the index is not. Otherwise the tag is in the base register.
   const bool index_has_it =
       operand->base == memory_operand::no_register ||
       (operand->index != memory_operand::no_register && is_canonical(value_of(operand->base)) &&
@@ -87,7 +90,8 @@ bool strip_operand(machine_context& registers, int identifier) noexcept {
 
 #endif
 
-/// The processor does not say which address it was: a tagged one is none at all.
+/// True if the fault may have been caused by a tagged address. On x86-64 a tagged address is not
+/// canonical, so the processor reports the fault without an address.
 bool may_be_of_a_tag([[maybe_unused]] const siginfo_t& fault) noexcept {
 #if defined(__x86_64__)
   return fault.si_code == SI_KERNEL && fault.si_addr == nullptr;
@@ -102,7 +106,8 @@ void strip_tags_of(int process_identifier) noexcept {
   const bool known = process_identifier >= every_process && process_identifier < 16;
   own_identifier.store(known ? process_identifier : nobody, std::memory_order_relaxed);
 #if defined(__aarch64__) && defined(PR_SET_TAGGED_ADDR_CTRL)
-  // System calls take such addresses too then; threads inherit this. Without it, they do not.
+  // Enable tagged addresses in system calls, which the kernel rejects otherwise. Threads inherit
+  // this setting from the thread that creates them.
   if (known) ::prctl(PR_SET_TAGGED_ADDR_CTRL, PR_TAGGED_ADDR_ENABLE, 0, 0, 0);
 #endif
 }
@@ -111,9 +116,10 @@ bool strip_tags(const siginfo_t& fault, ucontext_t& context) noexcept {
   const int identifier = own_identifier.load(std::memory_order_relaxed);
   if (identifier == nobody || !may_be_of_a_tag(fault)) return false;
   machine_context registers(context);
-  // All at once, so that what the code compares with each other stays alike.
+  // Strip the tags of all registers at once, because the interrupted code may compare registers
+  // with each other.
   if (strip_registers(registers, identifier)) return true;
-#if defined(__x86_64__)
+#if FARCALL_VEO_HAS_ZYDIS
   return strip_operand(registers, identifier);
 #else
   return false;

@@ -21,7 +21,7 @@ another helper program, for example one made by mk_veorun_static.
 
 } // namespace
 
-// Kernels for those who measure what a call costs.
+// Kernels for benchmarks that measure the cost of a call.
 extern "C" std::uint64_t farcall_veo_successor(std::uint64_t value) { return value + 1; }
 extern "C" void farcall_veo_nothing() {}
 

@@ -12,11 +12,13 @@
 namespace farcall::veo {
 namespace {
 
-// Deeper nesting is not what compilers write.
+// Limit of the nesting depth of debug entries. Files from compilers do not reach it; damaged files
+// may.
 constexpr int deepest = 64;
 
-/// Calls `visit(child)` for each child until it returns true, and says whether it did. Ends with
-/// damaged information too, where the way to the next child may lead back.
+/// Calls `visit(child)` for each child entry until a call returns true; returns true if one did.
+/// Stops if the offset does not increase from child to child, because damaged information may link
+/// a child to an earlier one.
 template <class Visit>
 bool any_child(Dwarf_Die& parent, Visit visit) {
   Dwarf_Die child;
@@ -34,7 +36,8 @@ bool any_child(Dwarf_Die& parent, Visit visit) {
 bool starts_at(Dwarf_Die& function, Dwarf_Addr address) {
   Dwarf_Addr entry = 0;
   if (::dwarf_entrypc(&function, &entry) == 0) return entry == address;
-  // In several pieces, one of which begins with the entry.
+  // A function in several ranges has no single entry address. Compare the address with the
+  // beginning of each range, because one of the ranges begins at the function's entry.
   Dwarf_Addr base = 0;
   Dwarf_Addr begin = 0;
   Dwarf_Addr end = 0;
@@ -52,7 +55,7 @@ bool is_fortran(int language) {
   case DW_LANG_Fortran95:
   case DW_LANG_Fortran03:
   case DW_LANG_Fortran08:
-  case 0x2d: // Fortran 2018, which not every header names
+  case 0x2d: // DW_LANG_Fortran18, missing in some <dwarf.h>
     return true;
   default:
     return false;
@@ -68,7 +71,7 @@ bool find_function(Dwarf_Die& scope, Dwarf_Addr address, int depth, Dwarf_Die& f
         found = child;
         return true;
       }
-      [[fallthrough]]; // Fortran has functions in functions
+      [[fallthrough]]; // Fortran nests functions
     case DW_TAG_namespace:
     case DW_TAG_module:
     case DW_TAG_class_type:
@@ -82,7 +85,8 @@ bool find_function(Dwarf_Die& scope, Dwarf_Addr address, int depth, Dwarf_Die& f
   });
 }
 
-/// With `-g1` functions are named, without types. If none in a unit has any, that may be why.
+/// True if any function in this scope has types. Without any, the unit may have been compiled with
+/// `-g1`, which records names of functions but not their types.
 bool tells_types(Dwarf_Die& scope, int depth) {
   if (depth > deepest) return false;
   return any_child(scope, [depth](Dwarf_Die& child) {
@@ -143,7 +147,8 @@ class signature_reader {
     const bool has_type = ::dwarf_attr_integrate(&parameter, DW_AT_type, &type) != nullptr;
     const value_class said = has_type ? class_of_type(type) : value_class::unknown;
     if (!is_fortran_ || said == value_class::integer64) return said;
-    // Fortran's debug information has the type of the variable, wherever that is.
+    // In Fortran, debug information gives the type of the variable even if the parameter is the
+    // variable's address. Find out which of the two is passed.
     switch (passing_of(parameter, entry_)) {
     case passing::by_value:
       return said;
@@ -158,7 +163,8 @@ class signature_reader {
   Dwarf_Addr entry_;
 };
 
-/// The name of the innermost function, inlined ones included.
+/// Returns the name of the innermost function at the address, which may be an inlined function.
+/// Returns null if the function is unknown.
 const char* function_at(Dwarf_Die& unit, Dwarf_Addr address) {
   Dwarf_Die* scopes = nullptr;
   const int count = ::dwarf_getscopes(&unit, address, &scopes);
@@ -182,7 +188,8 @@ debug_info::debug_info(int file) noexcept : file_(file) {
     ::close(std::exchange(file_, -1));
     return;
   }
-  // libdw opens other files when they are first asked for, and they may have gone by then.
+  // Make libdw open the other files of the debug information now instead of at first use, because
+  // the files may be removed before that.
   (void)::dwarf_getalt(dwarf_);
   Dwarf_CU* unit = nullptr;
   Dwarf_Die split;
@@ -200,7 +207,7 @@ std::optional<signature> debug_info::signature_at(std::uint64_t address) const {
   Dwarf_CU* unit = nullptr;
   std::uint8_t kind = 0;
   Dwarf_Die top;
-  Dwarf_Die split; // what a unit keeps in a file of its own
+  Dwarf_Die split; // part of the unit that is in a separate file (split DWARF)
   while (::dwarf_get_units(dwarf_, unit, &unit, nullptr, &kind, &top, &split) == 0) {
     if (::dwarf_haspc(&top, address) != 1) continue;
     Dwarf_Die& content = kind == DW_UT_skeleton ? split : top;

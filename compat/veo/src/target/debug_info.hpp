@@ -10,21 +10,23 @@ struct Dwarf;
 
 namespace farcall::veo {
 
-/// The debug information of one file, open. For one thread at a time.
+/// Debug information of one file, which stays open. Not thread-safe.
 class debug_info {
  public:
-  /// Takes the descriptor of the file, and opens what else has some of its debug information, as
-  /// the files of split units. Never fails: a descriptor that is negative, or of a file without
-  /// debug information, says nothing of any function.
+  /// Takes ownership of the file's descriptor and opens the files of the debug information's split
+  /// units. If the descriptor is negative or the file has no debug information, the object finds no
+  /// functions.
   explicit debug_info(int file) noexcept;
   ~debug_info();
   debug_info(const debug_info&) = delete;
   debug_info& operator=(const debug_info&) = delete;
 
-  /// Of the function that starts at this address of the file.
+  /// Returns the signature of the function that starts at this address, which is relative to the
+  /// file.
   std::optional<signature> signature_at(std::uint64_t address) const;
 
-  /// "function (file:line)", as far as it is known what is at this address; else empty.
+  /// Returns "function (file:line)" for the code at this address, which is relative to the file.
+  /// Returns an empty text if the place is unknown.
   std::string line_at(std::uint64_t address) const;
 
  private:

@@ -7,9 +7,10 @@
 namespace farcall::veo {
 namespace {
 
-// No type is wrapped in more names and qualifiers than this; damaged information may be, endlessly.
-constexpr int most_steps = 64;
-// Nor are structures of one word inside each other.
+// Limit of the number of typedefs and qualifiers around a type, because damaged information may
+// link them in a circle.
+constexpr int max_steps = 64;
+// Limit of the nesting depth of structures that fit into one word.
 constexpr int deepest = 8;
 constexpr int word = 8;
 
@@ -56,7 +57,7 @@ value_class of_encoding(Dwarf_Word encoding, int bytes) {
   case DW_ATE_complex_float:
     return value_class::wide;
   case DW_ATE_boolean:
-    // Fortran's wider ones are integers to the conventions.
+    // Fortran's logicals of more than one byte are passed as integers.
     return bytes == 1 ? value_class::boolean : signed_integer(bytes);
   case DW_ATE_signed:
   case DW_ATE_signed_char:
@@ -81,7 +82,8 @@ value_class of_plain_type(Dwarf_Die& type) {
   return of_encoding(encoding, ::dwarf_bytesize(&type));
 }
 
-/// What a structure of one word consists of, for the calling conventions.
+/// Summary of the members of a structure that fits into one word. It contains what the calling
+/// conventions distinguish.
 struct members {
   int reals = 0;
   bool has_others = false;
@@ -89,10 +91,10 @@ struct members {
   int looked_at = 0;
 };
 
-/// The type without its names and qualifiers; false when there is none.
+/// Finds the type behind typedefs and qualifiers. Returns false if there is none.
 bool find_plain_type(Dwarf_Die& of, Dwarf_Die& found) {
   Dwarf_Die at = of;
-  for (int step = 0; step < most_steps; ++step) {
+  for (int step = 0; step < max_steps; ++step) {
     Dwarf_Attribute link;
     if (::dwarf_attr(&at, DW_AT_type, &link) == nullptr ||
         ::dwarf_formref_die(&link, &found) == nullptr) {
@@ -114,7 +116,7 @@ bool find_plain_type(Dwarf_Die& of, Dwarf_Die& found) {
 
 bool is_part(Dwarf_Die& child) {
   const int tag = ::dwarf_tag(&child);
-  // Static ones are declared only.
+  // Static members appear as declarations and occupy no space in the object.
   return tag == DW_TAG_inheritance ||
          (tag == DW_TAG_member && ::dwarf_hasattr(&child, DW_AT_declaration) == 0 &&
           ::dwarf_hasattr(&child, DW_AT_external) == 0);
@@ -167,15 +169,16 @@ void add_members(Dwarf_Die& structure, Dwarf_Word offset, int depth, members& al
   if (depth > deepest || ::dwarf_child(&structure, &child) != 0) return;
   Dwarf_Off last = ::dwarf_dieoffset(&structure);
   do {
-    // Damaged information may lead back, and in circles.
+    // Stop if the next entry is not behind the last one, because damaged information may link
+    // entries in a circle.
     const Dwarf_Off here = ::dwarf_dieoffset(&child);
-    if (here <= last || ++all.looked_at > most_steps) return;
+    if (here <= last || ++all.looked_at > max_steps) return;
     last = here;
     if (!is_part(child)) continue;
     Dwarf_Die type;
     Dwarf_Word from = 0;
     Dwarf_Attribute place;
-    // Members of a union have none.
+    // Use offset 0 if the member has no location, as in a union.
     if (::dwarf_attr(&child, DW_AT_data_member_location, &place) != nullptr)
       (void)::dwarf_formudata(&place, &from);
     if (find_plain_type(child, type)) {
@@ -186,20 +189,23 @@ void add_members(Dwarf_Die& structure, Dwarf_Word offset, int depth, members& al
   } while (::dwarf_siblingof(&child, &child) == 0);
 }
 
-/// One that travels in a register, as its bytes are in memory.
+/// Returns the class of a structure that has at most one word. The register in which such a
+/// structure is passed has the same layout as the structure in memory. Returns `wide` for a
+/// structure that is not passed in one register.
 value_class of_word(Dwarf_Die& structure, int bytes) {
   members all;
   add_members(structure, 0, 0, all);
-  // An empty one travels not at all, and one with members at odd addresses in memory.
+  // Refuse structures that are not passed in one register: empty structures are not passed at all,
+  // and structures with unaligned members are passed in memory.
   if (all.is_unaligned || (all.reals == 0 && !all.has_others)) return value_class::wide;
   if (all.has_others) return value_class::integer64;
-  // As the member itself.
+  // A structure that contains only one floating-point number is passed like the number itself.
   if (all.reals == 1 && bytes == 4) return value_class::real32;
   if (all.reals == 1 && bytes == word) return value_class::real64;
 #if defined(__x86_64__)
   return value_class::real64;
 #else
-  return value_class::wide; // in a register each
+  return value_class::wide; // aarch64 passes each member in its own register
 #endif
 }
 
@@ -227,7 +233,7 @@ bool is_frame_register(Dwarf_Word number) {
 
 value_class class_of_type(Dwarf_Attribute& type) {
   Dwarf_Attribute link = type;
-  for (int step = 0; step < most_steps; ++step) {
+  for (int step = 0; step < max_steps; ++step) {
     Dwarf_Die die;
     if (::dwarf_formref_die(&link, &die) == nullptr) return value_class::unknown;
     switch (::dwarf_tag(&die)) {
@@ -236,14 +242,16 @@ value_class class_of_type(Dwarf_Attribute& type) {
     case DW_TAG_pointer_type:
     case DW_TAG_reference_type:
     case DW_TAG_rvalue_reference_type:
-    case DW_TAG_unspecified_type: // that of nullptr
+    case DW_TAG_unspecified_type: // std::nullptr_t
       return value_class::integer64;
     case DW_TAG_structure_type:
     case DW_TAG_class_type:
     case DW_TAG_union_type:
       return of_structure(die);
     case DW_TAG_enumeration_type:
-      // Of the type, or where the whole of it is described.
+      // An enumeration has the class of its underlying type, to which DW_AT_type refers. If
+      // DW_AT_type is missing, DW_AT_signature may refer to the complete description of the
+      // enumeration.
       if (::dwarf_attr(&die, DW_AT_type, &link) == nullptr &&
           ::dwarf_attr(&die, DW_AT_signature, &link) == nullptr) {
         return of_plain_type(die);
@@ -254,7 +262,7 @@ value_class class_of_type(Dwarf_Attribute& type) {
     case DW_TAG_volatile_type:
     case DW_TAG_restrict_type:
     case DW_TAG_atomic_type:
-      // A name for void has no type.
+      // A typedef or qualifier without DW_AT_type stands for void.
       if (::dwarf_attr(&die, DW_AT_type, &link) == nullptr) return value_class::none;
       break;
     default:
@@ -280,7 +288,8 @@ passing passing_of(Dwarf_Die& parameter, Dwarf_Addr entry) {
   if (only.atom == DW_OP_regx || (only.atom >= DW_OP_reg0 && only.atom <= DW_OP_reg31)) {
     return passing::by_value;
   }
-  // In memory at an address that is in a register: of the frame, or an argument.
+  // The parameter is in memory relative to a register. If this register is the frame register, the
+  // parameter was passed by value and then stored in the frame. Otherwise its address was passed.
   if (only.atom >= DW_OP_breg0 && only.atom <= DW_OP_breg31) {
     return is_frame_register(only.atom - DW_OP_breg0) ? passing::by_value : passing::by_reference;
   }

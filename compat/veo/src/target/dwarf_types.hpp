@@ -6,12 +6,14 @@
 
 namespace farcall::veo {
 
-/// Of the type that a DW_AT_type refers to; `unknown` for what is damaged.
+/// Returns the class of the type to which a DW_AT_type attribute refers; `unknown` if the attribute
+/// is damaged.
 value_class class_of_type(Dwarf_Attribute& type);
 
 enum class passing { unknown, by_value, by_reference };
 
-/// Whether a parameter of a function, or its address, is passed: from where it is at the entry.
+/// Returns whether a parameter is passed by value or by its address. The decision is made from the
+/// parameter's location at the entry of the function.
 passing passing_of(Dwarf_Die& parameter, Dwarf_Addr entry);
 
 } // namespace farcall::veo

@@ -1,6 +1,7 @@
 #include "fault.hpp"
 
 #include "machine_context.hpp"
+#include "thread_creator.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +20,6 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,9 +28,10 @@ namespace {
 
 constexpr std::array fault_signals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
-// --- the stack of the handler ------------------------------------------------------------------
+// --- signal stack ------------------------------------------------------------------------------
 
-// Enough for the registers of the widest processors, twice, and for the unwinder.
+// Size of the signal stack. It has space for two sets of the processor's widest registers, and for
+// the unwinder.
 constexpr std::size_t handler_stack_bytes = std::size_t{256} << 10;
 
 class handler_stack {
@@ -40,7 +41,8 @@ class handler_stack {
     if ((before_.ss_flags & SS_DISABLE) == 0 && before_.ss_size >= handler_stack_bytes) return;
     void* memory = ::mmap(nullptr, handler_stack_bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    // Without it all is well until a stack overflows, which then ends the process.
+    // Continue if the signal stack cannot be allocated. The only consequence is that a stack
+    // overflow of this thread ends the process.
     if (memory == MAP_FAILED) return;
     stack_t ours{};
     ours.ss_sp = memory;
@@ -65,7 +67,7 @@ class handler_stack {
   void* memory_ = nullptr;
 };
 
-// --- the report: no allocation, no lock --------------------------------------------------------
+// --- report of a fault, which must not allocate or lock -----------------------------------------
 
 class report_line {
  public:
@@ -88,7 +90,8 @@ class report_line {
 
   report_line& address(std::uint64_t value) noexcept { return (*this << "0x").number(value, 16); }
 
-  /// Name and library of code; functions that are not exported have no name.
+  /// Writes the name of the function at an address and the name of its library. Writes the offset
+  /// in the library if the function is not exported.
   report_line& code(const void* place) noexcept {
     Dl_info info{};
     const auto at = reinterpret_cast<std::uint64_t>(place);
@@ -113,7 +116,7 @@ class report_line {
   }
 
  private:
-  std::array<char, 1024> text_; // not cleared: length_ says what counts
+  std::array<char, 1024> text_; // the first length_ characters are in use
   std::size_t length_ = 0;
 };
 
@@ -134,7 +137,8 @@ std::string_view name_of(int signal) noexcept {
   }
 }
 
-// An access so near is one to the stack.
+// Largest distance of a faulting address from the stack pointer at which the fault is reported as a
+// stack overflow.
 constexpr std::uint64_t around_the_stack_pointer = std::uint64_t{64} << 10;
 
 void describe(report_line& line, int signal, const siginfo_t& fault,
@@ -165,12 +169,13 @@ bool is_of_this_process(const siginfo_t& fault) noexcept {
   return fault.si_code > 0 || fault.si_pid == ::getpid();
 }
 
-// Whose faults end calls. A process that a kernel has forked is in the middle of a call as well,
-// but its answer nobody waits for.
+// Process in which a fault ends the kernel's call. In a child process that a kernel has forked, a
+// fault ends the process: the child is also inside the call, but has no caller to which it could
+// reply.
 std::atomic<pid_t> owner{0};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 
-// Where a fault of the report itself goes on; null outside of it.
+// Jump target for a fault that occurs while a report is written; null while none is written.
 [[gnu::tls_model("initial-exec")]] constinit thread_local sigjmp_buf* rescue = nullptr;
 
 std::atomic<void (*)(std::span<void* const>) noexcept> explain{nullptr};
@@ -191,11 +196,13 @@ bool is_in_call_of_kernel(const void* code) noexcept {
 
 void print_trace(machine_context registers, const siginfo_t& fault) noexcept {
   sigjmp_buf here;
-  // What goes wrong in here shall come back to here.
+  // Unblock the fault signals, so that a fault of the trace itself runs the handler again. The
+  // handler then jumps back to this function.
   unblock(fault_signals);
   if (sigsetjmp(here, 0) == 0) {
     rescue = &here;
-    // Nothing is known about the frame of code that is none; that of its caller is the next best.
+    // If the fault is a jump to an address without code, begin with the frame of the caller,
+    // because that address has no frame.
     if (fault.si_code > 0 &&
         reinterpret_cast<std::uint64_t>(fault.si_addr) == registers.program_counter()) {
       Dl_info unused{};
@@ -203,15 +210,15 @@ void print_trace(machine_context registers, const siginfo_t& fault) noexcept {
     }
     std::array<void*, 64> frames{};
     const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
-    // The handler's own frames come first.
+    // Skip the frames of the fault handler, which are the first in the trace.
     auto* end = frames.data() + count;
     auto* first =
         std::find(frames.data(), end, reinterpret_cast<void*>(registers.program_counter()));
     if (first == end) first = frames.data();
-    // What called the kernel is of no interest to its author.
+    // End the trace at the kernel, because the kernel's callers belong to farcall.
     end = std::find_if(first, end, is_in_call_of_kernel);
     ::backtrace_symbols_fd(first, static_cast<int>(end - first), STDERR_FILENO);
-    // Relaxed: set before any kernel runs.
+    // `explain` is read relaxed, because it is set before kernels run.
     if (const auto f = explain.load(std::memory_order_relaxed)) f({first, end});
   } else {
     (report_line() << "  (no further: the stack is damaged)\n").write();
@@ -219,7 +226,8 @@ void print_trace(machine_context registers, const siginfo_t& fault) noexcept {
   rescue = nullptr;
 }
 
-/// Who got it: one who runs a kernel, a thread that such a one has made, or anybody.
+/// Kind of thread that got the signal: a thread that runs a kernel, a thread that a kernel has
+/// created, or any other thread.
 enum class victim : std::uint8_t { kernel, thread_of_kernel, other };
 
 void report(int signal, const siginfo_t& fault, machine_context registers, victim who,
@@ -242,37 +250,30 @@ void report(int signal, const siginfo_t& fault, machine_context registers, victi
   print_trace(registers, fault);
 }
 
-// --- threads that call kernels, and those that kernels make --------------------------------------
+// --- threads that call kernels, and threads that kernels create ----------------------------------
 
-// Only ever grows, at its front, since a handler may be anywhere in it.
+// List of threads that call kernels. Entries are added at the front and never removed, because a
+// fault handler may be iterating over the list.
 std::atomic<kernel_thread*> all_threads{nullptr};
 static_assert(std::atomic<kernel_thread*>::is_always_lock_free);
 
-std::array<std::uint64_t, 2> name_of_this_thread() noexcept {
-  std::array<std::uint64_t, 2> name{};
-  ::prctl(PR_GET_NAME, name.data());
-  return name;
-}
-
-bool has_name(const kernel_thread& t, const std::array<std::uint64_t, 2>& name) noexcept {
-  return t.name[0].load(std::memory_order_relaxed) == name[0] &&
-         t.name[1].load(std::memory_order_relaxed) == name[1];
-}
-
-/// Calls `f` with each thread whose call may have made the calling one. Whose name nobody has may
-/// be of any: a thread can be given another name.
+/// Calls `f` with the thread in the list that created the calling thread, directly or by way of
+/// other threads. If this creator is unknown or has ended, calls `f` with each thread in the list.
+/// Threads that are not in a kernel call are skipped.
 template <class F>
 void for_each_possible_maker(F f) noexcept {
-  const auto name = name_of_this_thread();
+  const pid_t creator = creator_of_this_thread();
   bool is_known = false;
   for (const bool any : {false, true}) {
     if (any && is_known) return;
-    // Acquire; partner: the release exchange in join().
+    // Acquire pairs with the release exchange in free_entry(), so that the members of the entries
+    // are visible.
     for (kernel_thread* t = all_threads.load(std::memory_order_acquire); t != nullptr;
          t = t->next) {
-      // Acquire; partner: the release store in join().
-      if (t->id.load(std::memory_order_acquire) <= 0) continue;
-      if (!any && !has_name(*t, name)) continue;
+      // Acquire pairs with the release store in kernel_thread_entry(), so that the reset of `told`
+      // is visible.
+      const pid_t id = t->id.load(std::memory_order_acquire);
+      if (id <= 0 || (!any && id != creator)) continue;
       is_known = true;
       if (t->current.load(std::memory_order_relaxed) != nullptr) f(*t);
     }
@@ -285,7 +286,7 @@ bool has_maker() noexcept {
   return any;
 }
 
-// --- the handler -------------------------------------------------------------------------------
+// --- signal handler ----------------------------------------------------------------------------
 
 [[noreturn]] void die_of(int signal) noexcept {
   struct sigaction standard{};
@@ -296,21 +297,23 @@ bool has_maker() noexcept {
   ::_exit(128 + signal);
 }
 
-/// A thread that a kernel has made cannot go on, nor can the kernel without it: lets the kernel's
-/// call end, and stays here until the process does.
+/// Ends the call of the kernel that created this thread. Blocks until the process ends, because
+/// neither this thread nor the kernel can continue.
 [[noreturn]] void end_with_maker(int signal) noexcept {
   for_each_possible_maker([&](kernel_thread& t) {
     t.told.store(signal, std::memory_order_relaxed);
     ::syscall(SYS_tgkill, ::getpid(), t.id.load(std::memory_order_relaxed), signal);
   });
-  // A kernel that has blocked the signal does not end.
+  // End the process after 2 s. It usually ends earlier, when the kernel's call has returned, but
+  // the call does not return if the kernel has blocked the signal.
   timespec left{.tv_sec = 2, .tv_nsec = 0};
   while (::nanosleep(&left, &left) != 0) {
   }
   die_of(signal);
 }
 
-/// Whether this is what end_with_maker() sends. Then the call, if it is still in the middle, ends.
+/// Handles a signal that end_with_maker() has sent to this thread: ends the kernel call that this
+/// thread is running, if there is one. Returns false for any other signal.
 bool was_told(int signal, const siginfo_t& fault, ucontext_t& context) noexcept {
   kernel_thread* const self = fault_guard::this_thread();
   if (self == nullptr || fault.si_code != SI_TKILL || fault.si_pid != ::getpid() ||
@@ -318,7 +321,8 @@ bool was_told(int signal, const siginfo_t& fault, ucontext_t& context) noexcept 
     return false;
   }
   register_image* const image = self->current.load(std::memory_order_relaxed);
-  // It may have returned meanwhile; or have a fault of its own, which is being reported.
+  // Do nothing if the kernel has returned before the signal arrived, or if a fault of the kernel
+  // itself is being reported.
   if (image == nullptr || image->frame == nullptr || rescue != nullptr) return true;
   report_line line;
   (line << "farcall: kernel ").code(image->code) << " ends with it\n";
@@ -342,11 +346,12 @@ extern "C" void farcall_veo_on_fault(int signal, siginfo_t* fault, void* interru
     register_image* const image =
         self == nullptr ? nullptr : self->current.load(std::memory_order_relaxed);
     machine_context registers(context);
-    // Relaxed: nothing is published with it.
+    // `owner` is read relaxed, because it publishes no other data.
     const bool is_ours =
         is_of_this_process(*fault) && owner.load(std::memory_order_relaxed) == ::getpid();
     if (image == nullptr) {
-      // A thread that calls kernels itself has not been made by one.
+      // A kernel can have created this thread only if the thread has no entry in the list. Threads
+      // with an entry call kernels themselves.
       const bool is_made = is_ours && self == nullptr && has_maker();
       report(signal, *fault, registers, is_made ? victim::thread_of_kernel : victim::other,
              nullptr);
@@ -363,15 +368,15 @@ extern "C" void farcall_veo_on_fault(int signal, siginfo_t* fault, void* interru
 
 } // namespace
 
-/// What a thread that calls kernels has until it ends.
+/// Registers the calling thread, which calls kernels, in the list `all_threads`. The thread keeps
+/// its entry until it ends.
 class kernel_thread_entry {
  public:
   kernel_thread_entry() noexcept : thread_(free_entry()) {
-    const auto name = name_of_this_thread();
-    thread_->name[0].store(name[0], std::memory_order_relaxed);
-    thread_->name[1].store(name[1], std::memory_order_relaxed);
+    become_thread_creator();
     thread_->told.store(0, std::memory_order_relaxed);
-    // Release; partner: the acquire load in for_each_possible_maker().
+    // Release pairs with the acquire load in for_each_possible_maker(): a thread that sees the id
+    // also sees that `told` is 0.
     thread_->id.store(::gettid(), std::memory_order_release);
   }
   ~kernel_thread_entry() {
@@ -391,11 +396,13 @@ class kernel_thread_entry {
       if (t->id.compare_exchange_strong(none, -1, std::memory_order_acquire)) return t;
     }
     auto* made = new (std::nothrow) kernel_thread;
-    // Without it all is well unless a thread of the kernel faults.
+    // Use an entry outside of the list if memory is exhausted. The only consequence is that faults
+    // in threads which this kernel has created cannot end its call.
     if (made == nullptr) return &spare_;
     made->id.store(-1, std::memory_order_relaxed);
     made->next = all_threads.load(std::memory_order_relaxed);
-    // Release; partner: the acquire loads of the readers.
+    // Release pairs with the acquire loads of all_threads: a thread that finds this entry also sees
+    // its members.
     while (!all_threads.compare_exchange_weak(made->next, made, std::memory_order_release)) {
     }
     return made;
@@ -419,9 +426,11 @@ void explain_traces_by(void (*f)(std::span<void* const> places) noexcept) noexce
 void install_fault_handlers() {
   static std::atomic_flag installed;
   owner.store(::getpid(), std::memory_order_relaxed);
-  // Relaxed: the kernel publishes the handlers.
+  // The flag is relaxed, because it only selects the call that installs the handlers. Other threads
+  // see the handlers through sigaction().
   if (installed.test_and_set(std::memory_order_relaxed)) return;
-  // The first trace loads the unwinder, which allocates.
+  // Load the unwinder now, because the first call of backtrace() allocates memory and a fault
+  // handler must not.
   std::array<void*, 4> frames{};
   ::backtrace(frames.data(), static_cast<int>(frames.size()));
   struct sigaction action{};

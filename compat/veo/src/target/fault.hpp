@@ -3,42 +3,44 @@
 #include "address_tags.hpp"
 #include "invoke.hpp"
 
-#include <array>
 #include <atomic>
-#include <cstdint>
 #include <span>
 
 #include <sys/types.h>
 
 namespace farcall::veo {
 
-/// From now on SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT are reported on standard error, with a
-/// trace. In a thread that is inside farcall_veo_invoke, the call then returns, with the signal in
-/// `fault_signal`. In a thread that a kernel has made, which inherits its maker's name, the
-/// kernel's call returns so, and the thread stays in the handler; after two seconds the process
-/// dies. Where no thread of that name has ever called a kernel, all calls of this moment return.
+/// Installs handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, which report the signal on
+/// standard error with a stack trace. If the thread is inside farcall_veo_invoke, the call returns
+/// with the signal in `fault_signal`. If a kernel has created the thread (thread_creator.hpp), the
+/// thread stays in the handler, and the call of that kernel returns with the signal. The process
+/// then dies two seconds later, unless it has ended before. If the thread's creator is unknown or
+/// has ended, all running kernel calls return.
 ///
-/// In any other thread, and if another process sent the signal, the process dies. So does one that
-/// a kernel has forked: only the process that called this last has calls to end.
+/// The process dies if any other thread gets the signal, or if another process has sent it. A child
+/// process that a kernel has forked also dies, because a fault ends a kernel's call only in the
+/// process that has called install_fault_handlers() last.
 ///
-/// After a fault the locks that the kernel held stay held, malloc's and stdio's perhaps among them:
-/// tell whoever waits, and leave by _exit. May be called again. Throws std::system_error.
+/// After a fault, locks that the kernel held remain locked, perhaps locks of malloc() and stdio.
+/// The process should therefore only reply to waiting requests and end by _exit(). May be called
+/// again. Throws std::system_error.
 void install_fault_handlers();
 
-/// What is called with the places of each trace that has been written; in the handler, so it may
-/// not allocate, nor lock.
+/// Sets a function that gets the addresses of each stack trace after the trace is written. The
+/// function must not allocate or lock, because the fault handler calls it.
 void explain_traces_by(void (*explain)(std::span<void* const> places) noexcept) noexcept;
 
-/// A thread that has called a kernel, as the handlers of other threads see it.
+/// List entry of a thread that has called a kernel. Fault handlers in other threads read this
+/// entry.
 struct kernel_thread {
-  std::atomic<register_image*> current{nullptr}; ///< of the call that it is in
-  std::atomic<int> told{0};                      ///< signal that a thread of its kernel got
-  std::atomic<pid_t> id{0};                      ///< 0: it has ended; -1: it begins
-  std::array<std::atomic<std::uint64_t>, 2> name{};
+  std::atomic<register_image*> current{nullptr}; ///< register image of the current kernel call
+  std::atomic<int> told{0}; ///< signal of a fault in a thread that the kernel created
+  std::atomic<pid_t> id{0}; ///< thread id; 0 if the entry is free, -1 while a thread takes it
   kernel_thread* next = nullptr;
 };
 
-/// While it exists, faults of this thread end the call that this image is for. Guards nest.
+/// Lets a fault of this thread end the kernel call that uses this register image, as long as the
+/// guard exists. Guards nest.
 class fault_guard {
  public:
   explicit fault_guard(register_image& image) noexcept
@@ -50,17 +52,18 @@ class fault_guard {
   fault_guard(const fault_guard&) = delete;
   fault_guard& operator=(const fault_guard&) = delete;
 
-  /// Null where no kernel has been called.
+  /// Returns the list entry of the calling thread; null if the thread has called no kernel.
   static kernel_thread* this_thread() noexcept { return this_thread_; }
 
  private:
   friend class kernel_thread_entry;
 
-  // Makes the thread known, and gives it a stack for the handler, because the kernel's may be what
-  // has overflowed.
+  // Adds the thread to the list, and gives it a signal stack for the fault handler, because the
+  // kernel's stack may have overflowed.
   static kernel_thread* join() noexcept;
 
-  // The handler reads it, and must not be the first to touch it: other models may allocate then.
+  // The initial-exec model is needed because the fault handler reads the variable; other models may
+  // allocate memory at the first access.
   [[gnu::tls_model(
       "initial-exec")]] static constinit inline thread_local kernel_thread* this_thread_ = nullptr;
 

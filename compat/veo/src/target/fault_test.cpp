@@ -40,7 +40,7 @@ class fault : public ::testing::Test {
     return kernel(kernels_[name]).call(words, {}, stack_.top());
   }
 
-  /// The signal that ends the call, and what is said about it.
+  /// Returns the signal that ends the call; said() then returns the report.
   template <class... Values>
   int signal_of(const char* name, Values... values) {
     ::testing::internal::CaptureStderr();
@@ -61,18 +61,18 @@ class fault : public ::testing::Test {
 
 // --- what ends a call --------------------------------------------------------------------------
 
-TEST_F(fault, of_memory_ends_the_call) {
+TEST_F(fault, bad_access_ends_the_call) {
   EXPECT_EQ(signal_of("read_far", std::int64_t{16}), SIGSEGV);
   EXPECT_THAT(said(), AllOf(HasSubstr("SIGSEGV"), HasSubstr("'read_far'"), HasSubstr("0x10\n"),
                             HasSubstr(FARCALL_VEO_TEST_KERNELS_DEBUG)));
 }
 
-TEST_F(fault, of_arithmetic_ends_the_call) {
+TEST_F(fault, division_by_zero_ends_the_call) {
   EXPECT_EQ(signal_of("divide", std::int64_t{1}, std::int64_t{0}), SIGFPE);
   EXPECT_THAT(said(), AllOf(HasSubstr("SIGFPE"), HasSubstr("'divide'")));
 }
 
-TEST_F(fault, of_an_instruction_ends_the_call) {
+TEST_F(fault, illegal_instruction_ends_the_call) {
   EXPECT_EQ(signal_of("illegal"), SIGILL);
   EXPECT_THAT(said(), AllOf(HasSubstr("SIGILL"), HasSubstr("'illegal'")));
 }
@@ -86,7 +86,7 @@ TEST_F(fault, abort_ends_the_call) {
 TEST_F(fault, exceptions_that_nobody_catches_end_the_call) {
   auto& unwound = kernels().variable<int>("unwound");
   EXPECT_EQ(signal_of("throw_now"), SIGABRT);
-  // The trace is of the place that threw. A process that has terminated before says less.
+  // The trace begins at the throw. A process that has terminated before reports less.
   EXPECT_THAT(said(), AnyOf(HasSubstr("nobody catches this"), HasSubstr("called recursively")));
   EXPECT_THAT(said(), HasSubstr("(throw_now+"));
   EXPECT_EQ(unwound, 0);
@@ -98,18 +98,18 @@ TEST_F(fault, threads_that_end_inside_a_kernel_end_the_call) {
   EXPECT_EQ(signal_of("exit_thread"), SIGABRT);
 }
 
-TEST_F(fault, of_a_full_stack_ends_the_call) {
+TEST_F(fault, stack_overflow_ends_the_call) {
   EXPECT_EQ(signal_of("overflow"), SIGSEGV);
   EXPECT_THAT(said(), HasSubstr("the stack has probably overflowed"));
 }
 
-TEST_F(fault, of_a_jump_to_nowhere_is_traced_to_who_jumped) {
+TEST_F(fault, jump_to_nowhere_is_traced_to_its_caller) {
   EXPECT_EQ(signal_of("jump_to", std::int64_t{0}), SIGSEGV);
   EXPECT_THAT(said(), HasSubstr("(jump_to+"));
   EXPECT_EQ(signal_of("jump_to", std::int64_t{64}), SIGSEGV);
 }
 
-TEST_F(fault, of_a_kernel_that_is_none_ends_the_call) {
+TEST_F(fault, address_without_a_kernel_ends_the_call) {
   for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{0x10}}) {
     ::testing::internal::CaptureStderr();
     const kernel nowhere(reinterpret_cast<const void*>(address));
@@ -120,7 +120,7 @@ TEST_F(fault, of_a_kernel_that_is_none_ends_the_call) {
 
 TEST_F(fault, restores_what_the_kernel_has_lost) {
   volatile std::int64_t seed = 3;
-  // Enough of them for all the registers that a call keeps.
+  // More values than there are callee-saved registers.
   const std::int64_t a = seed * 3;
   const std::int64_t b = seed * 5;
   const std::int64_t c = seed * 7;
@@ -167,7 +167,7 @@ TEST_F(fault, on_several_threads_ends_each_call) {
   EXPECT_EQ(signals, (std::array{SIGSEGV, SIGSEGV, SIGSEGV, SIGSEGV}));
 }
 
-TEST_F(fault, of_a_process_that_a_kernel_forked_ends_that_process) {
+TEST_F(fault, fault_in_a_forked_process_ends_that_process) {
   ::testing::internal::CaptureStderr();
   const kernel::result result = call("fault_in_a_child");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("read_far"));
@@ -176,7 +176,7 @@ TEST_F(fault, of_a_process_that_a_kernel_forked_ends_that_process) {
   EXPECT_EQ(WTERMSIG(static_cast<int>(result.value)), SIGSEGV);
 }
 
-// --- the stack of the handler ------------------------------------------------------------------
+// --- signal stack ------------------------------------------------------------------------------
 
 TEST_F(fault, stack_of_the_handler_goes_with_its_thread) {
   stack_t before{};
@@ -193,7 +193,7 @@ TEST_F(fault, stack_of_the_handler_goes_with_its_thread) {
   EXPECT_NE(::mincore(inside.ss_sp, 1, &resident), 0) << "still mapped";
 }
 
-// --- what ends the process ---------------------------------------------------------------------
+// --- faults that end the process ---------------------------------------------------------------
 
 class fatal_fault : public fault {
  protected:
@@ -202,13 +202,13 @@ class fatal_fault : public fault {
 
 using fatal_fault_death_test = fatal_fault;
 
-TEST_F(fatal_fault_death_test, in_a_thread_of_a_kernel_ends_the_call_first) {
+TEST_F(fatal_fault_death_test, thread_of_a_kernel_ends_the_call_first) {
   EXPECT_EXIT(::_exit(call("fault_in_a_thread").fault_signal), ::testing::ExitedWithCode(SIGSEGV),
               "which a kernel has made, got SIGSEGV, for an access to 0x10(.|\n)*"
               "kernel 'fault_in_a_thread' of .* ends with it");
 }
 
-TEST_F(fatal_fault_death_test, in_a_thread_of_a_kernel_ends_the_process_then) {
+TEST_F(fatal_fault_death_test, thread_of_a_kernel_ends_the_process_then) {
   EXPECT_EXIT(
       {
         call("fault_in_a_thread");
@@ -218,12 +218,11 @@ TEST_F(fatal_fault_death_test, in_a_thread_of_a_kernel_ends_the_process_then) {
       ::testing::KilledBySignal(SIGSEGV), "which a kernel has made, got SIGSEGV");
 }
 
-TEST_F(fatal_fault_death_test, in_a_thread_of_a_kernel_ends_calls_of_the_same_name_only) {
-  // Another thread, of another name, has a call as well, which goes on: it is what exits here.
+TEST_F(fatal_fault_death_test, thread_of_a_kernel_ends_only_its_creators_call) {
+  // The call of another thread continues, and exits the process with its status.
   EXPECT_EXIT(
       {
         std::thread other([&] {
-          ::pthread_setname_np(::pthread_self(), "another");
           const kernel_stack own(std::size_t{1} << 20);
           const auto waits = kernel(kernels()["meet"]);
           const std::array<std::uint64_t, 1> two = {2};
@@ -259,7 +258,7 @@ TEST_F(fatal_fault_death_test, outside_of_any_kernel) {
 TEST_F(fatal_fault_death_test, sent_by_another_process) {
   EXPECT_EXIT(
       {
-        // To this thread, and so inside the kernel.
+        // The signal arrives on this thread, inside the kernel.
         const pid_t here = ::getpid();
         if (::fork() == 0) {
           ::usleep(100000);
@@ -283,7 +282,7 @@ const void* as_pointer(std::uint64_t word) { return reinterpret_cast<const void*
 
 class tagged_address : public fault {
  protected:
-  /// A page of numbers with nothing around it, so that an end is in no memory.
+  /// Page of numbers between unmapped pages, so that its end is not mapped.
   static constexpr std::int64_t count = 512;
   long* numbers() { return numbers_; }
 
@@ -327,6 +326,9 @@ TEST_F(tagged_address, can_be_the_end_of_a_loop) {
       sum_of_numbers);
 }
 
+// The tag is only in a sum of registers: on x86-64 the handler needs Zydis.
+#if !defined(__x86_64__) || FARCALL_VEO_HAS_ZYDIS
+
 TEST_F(tagged_address, can_lie_before_the_first_element) {
   constexpr std::int64_t rows = 4000;
   constexpr std::int64_t columns = 40;
@@ -340,8 +342,10 @@ TEST_F(tagged_address, can_lie_before_the_first_element) {
   EXPECT_EQ(std::bit_cast<double>(result.value), 139);
 }
 
+#endif
+
 TEST_F(tagged_address, can_be_given_to_the_c_library) {
-  // The library's own, not what a sanitizer puts before it.
+  // libc's memcpy, not a sanitizer's.
   void* libc = ::dlopen("libc.so.6", RTLD_NOW);
   ASSERT_NE(libc, nullptr);
   const void* memcpy = ::dlsym(libc, "memcpy");
@@ -356,22 +360,22 @@ TEST_F(tagged_address, can_be_given_to_the_c_library) {
   ::dlclose(libc);
 }
 
-TEST_F(tagged_address, of_any_process_can_be_used_if_one_says_so) {
+TEST_F(tagged_address, can_have_any_process_if_all_are_stripped) {
   strip_tags_of(-1);
   for (int process = 0; process < 16; ++process) {
     EXPECT_EQ(call("sum", as_pointer(tagged(numbers(), process)), count).value, sum_of_numbers);
   }
 }
 
-TEST_F(tagged_address, of_memory_that_is_not_there_is_a_fault) {
+TEST_F(tagged_address, to_unmapped_memory_is_a_fault) {
   numbers()[0] = 0;
   EXPECT_EQ(signal_of("read_far", as_pointer(tagged(as_pointer(16)))), SIGSEGV);
 }
 
-// Other processors ignore a tag, whosever it is.
+// Other processors ignore all tags.
 #if defined(__x86_64__)
 
-TEST_F(tagged_address, of_another_process_is_a_fault) {
+TEST_F(tagged_address, with_another_process_is_a_fault) {
   EXPECT_EQ(signal_of("sum", as_pointer(tagged(numbers(), 4)), count), SIGSEGV);
   EXPECT_THAT(said(), HasSubstr("no possible address"));
 }
@@ -381,8 +385,8 @@ TEST_F(tagged_address, is_a_fault_until_one_says_which) {
   EXPECT_EQ(signal_of("sum", as_pointer(tagged(numbers())), count), SIGSEGV);
 }
 
-TEST_F(tagged_address, does_not_take_the_tag_from_what_is_no_address) {
-  // The other argument looks like an address of ours, of no memory.
+TEST_F(tagged_address, stays_in_values_that_are_no_addresses) {
+  // The last argument looks like a tagged address, but no memory is there.
   const std::uint64_t number = tagged(as_pointer(0x0123456789ABCDE));
   EXPECT_EQ(call("fill", as_pointer(tagged(numbers())), std::int64_t{1},
                  static_cast<std::int64_t>(number))

@@ -12,10 +12,10 @@
 
 #include <farcall/base/bytes.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/library_thread.hpp>
 #include <farcall/base/log.hpp>
-#include <farcall/base/signals.hpp>
 #include <farcall/call/register_callables.hpp>
-#include <farcall/offload/buffer.hpp>
+#include <farcall/copy/buffer.hpp>
 #include <farcall/offload/job_state.hpp>
 
 #include <algorithm>
@@ -43,22 +43,24 @@
 namespace farcall::veo {
 namespace {
 
-/// Room that a kernel has below its frame at least; larger frames lie elsewhere.
-constexpr std::size_t least_stack_below_frame = std::size_t{1} << 20;
+/// Minimum number of bytes of stack that must be left for a kernel below its frame, the memory of
+/// its stack arguments. If fewer would be left, the frame is allocated on the heap.
+constexpr std::size_t min_stack_below_frame = std::size_t{1} << 20;
 constexpr std::size_t frame_alignment = 64;
 
-/// How long answers that say how a kernel ended have to get away.
-constexpr std::chrono::milliseconds last_answers{100};
+/// Time for sending the replies that report the end of a kernel, before the process ends.
+constexpr std::chrono::milliseconds last_replies{100};
 constexpr int signal_status = 128;
 
-constexpr std::size_t longest_thread_name = 15;
+constexpr std::size_t max_thread_name = 15;
 
-/// What a context's worker has.
+/// State of the worker thread that runs the requests of a context.
 struct context_worker {
   context_worker() = default;
   context_worker(const context_worker&) = delete;
   context_worker& operator=(const context_worker&) = delete;
-  /// exit() in a kernel comes here first, on the stack that this would unmap.
+  /// Keeps the memory of the stack if this destructor runs because a kernel has called exit(): the
+  /// thread still runs on that stack.
   ~context_worker() {
     if (!is_in_kernel) return;
     [[maybe_unused]] const kernel_stack* const used = stack.release();
@@ -72,7 +74,7 @@ struct context_worker {
   bool is_in_kernel = false;
 };
 
-/// While it exists a kernel runs.
+/// Marks a worker thread as inside a kernel while this object exists.
 class kernel_run {
  public:
   explicit kernel_run(context_worker& w) noexcept : worker_(w) { w.is_in_kernel = true; }
@@ -89,33 +91,36 @@ context_worker& this_worker() {
   return w;
 }
 
-// Set by the first kernel that fails; its thread cannot do more than that safely.
+// Semaphore that the thread of the first failed kernel posts. That thread can do nothing else
+// safely, so another thread waits for the semaphore and ends the process.
 sem_t kernel_failed; // NOLINT(cppcoreguidelines-interfaces-global-init): made in the constructor
 std::atomic<int> fatal_signal{0};
 
 std::atomic<bool> is_serving{false};
 
-/// For a kernel that calls exit(): other threads go on meanwhile, and must not find this program's
-/// objects destroyed.
+/// Exit handler for kernels that call exit(). It writes buffered output and ends the process
+/// without a return to exit(). Otherwise exit() would destroy objects of this program, which other
+/// threads still use.
 void leave_at_once(int status, void* /*argument*/) {
   if (!is_serving.load()) return;
-  leave_with_last_words(status);
+  leave_with_exit_reason(status);
 }
 
 void end_when_failed() {
-  leave_signals_to_other_threads();
   while (::sem_wait(&kernel_failed) != 0) {
   }
-  std::this_thread::sleep_for(last_answers);
+  std::this_thread::sleep_for(last_replies);
   leave_after_crash(signal_status + fatal_signal.load());
 }
 
-/// Addresses that the program hands us may be anything.
+/// Copies memory between addresses that the host has sent and that may be invalid. Returns false if
+/// an address is invalid.
 bool copy_carefully(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   return farcall_veo_memory_copy(to, from, bytes) == 0;
 }
 
-/// Whether the range lies in memory that this node shares, which is all mapped.
+/// True if the range is inside the shared memory of this node. Such a range needs no further check,
+/// because all of this memory is mapped.
 bool is_shared(std::uint64_t address, std::uint64_t bytes) {
   static const auto windows = detail::current_job().engine->heap().windows();
   return std::any_of(windows.begin(), windows.end(), [&](const auto& w) {
@@ -138,7 +143,8 @@ void pin(const context_settings& s) {
   }
 }
 
-/// Which floating-point exceptions shall end a kernel, by the words of NEC's runtime.
+/// Returns the floating-point exceptions that are to end a kernel, as named by NEC's environment
+/// variable VE_FPE_ENABLE.
 int trapped_exceptions() {
   constexpr std::pair<std::string_view, int> known[] = {{"DIV", FE_DIVBYZERO},
                                                         {"FOF", FE_OVERFLOW},
@@ -160,25 +166,29 @@ int trapped_exceptions() {
   return trapped;
 }
 
-/// For the calling thread and those that it makes.
+/// Makes floating-point exceptions raise SIGFPE in the calling thread and in threads that it
+/// creates.
 void trap_exceptions(int which) {
   if (which == 0) return;
-  // Those that are pending already would trap now.
+  // Clear exceptions that are already pending, because they would raise SIGFPE as soon as they are
+  // enabled.
   std::feclearexcept(FE_ALL_EXCEPT);
   if (::feenableexcept(which) == -1) {
     log::warning("VE_FPE_ENABLE: this processor does not trap floating-point exceptions");
   }
 }
 
-/// What hosts may ask for; this program asks nobody.
+/// Registers the messages that hosts send. An explicit registration is needed: messages are
+/// otherwise registered where they are sent, and this program sends none of them.
 void register_messages() {
   register_callables<start_helper, open_context, run_kernel, run_kernel_with_frame, load_library,
                      unload_library, find_symbol, allocate_memory, release_memory, write_memory,
                      read_memory, copy_memory, find_segment, attach_segment, detach_segment>();
 }
 
-/// A thread of OpenMP's that waits spins, and where processors are few keeps them from those whose
-/// work it waits for: the kernel's other threads, and the program, which spins for its results.
+/// Makes waiting threads of OpenMP sleep instead of spin on machines with at most 4 CPUs. Spinning
+/// threads would take the CPUs from the kernel's other threads, and from the program, which spins
+/// while it waits for results.
 void let_openmp_sleep_where_processors_are_few() {
   constexpr int few = 4;
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
@@ -190,8 +200,10 @@ void let_openmp_sleep_where_processors_are_few() {
 
 void do_nothing(int /*signal*/) {}
 
-/// The terminal interrupts the whole group of processes. The program decides what that means, and
-/// its end is the helper's. Not ignored: programs that a kernel starts would inherit that.
+/// Installs empty handlers for SIGINT and SIGQUIT, which a terminal sends to the whole process
+/// group. The helper does not end by these signals, because the program decides whether to end, and
+/// the helper ends with it. SIG_IGN would be inherited by programs that a kernel starts; a handler
+/// is not.
 void leave_interrupts_to_the_program() {
   for (const int signal : {SIGINT, SIGQUIT}) {
     struct sigaction action{};
@@ -207,8 +219,8 @@ std::string last_loader_error() {
   return text == nullptr ? "the loader gives no reason" : text;
 }
 
-/// Libraries of compilers that aveorun of NEC's is linked with, so that kernel libraries need not
-/// be; by how the names of their functions begin.
+/// Runtime libraries with which NEC's helper program is linked, so that kernel libraries need not
+/// be linked with them. Each library has the functions whose names begin with its prefix.
 constexpr std::pair<std::string_view, const char*> compiler_libraries[] = {
     {"GOMP_", "libgomp.so.1"},
     {"omp_", "libgomp.so.1"},
@@ -216,8 +228,8 @@ constexpr std::pair<std::string_view, const char*> compiler_libraries[] = {
     {"_gfortran_", "libgfortran.so.5"},
     {"_ZGV", "libmvec.so.1"}};
 
-/// The library with a function that the loader has missed, loaded for the first time; false when
-/// there is none.
+/// Loads the runtime library that defines the symbol which `loader_error` reports as undefined.
+/// Returns false if no such library could be loaded, or if all of them are loaded already.
 bool load_what_is_missing(std::string_view loader_error) {
   constexpr std::string_view words = "undefined symbol: ";
   const std::size_t at = loader_error.find(words);
@@ -225,7 +237,7 @@ bool load_what_is_missing(std::string_view loader_error) {
   const std::string_view symbol = loader_error.substr(at + words.size());
   for (const auto& [beginning, file] : compiler_libraries) {
     if (!symbol.starts_with(beginning)) continue;
-    // What is loaded for all already lacks it.
+    // Skip a library that is already loaded globally, because it cannot define the missing symbol.
     if (void* loaded = ::dlopen(file, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL)) {
       ::dlclose(loaded);
       continue;
@@ -235,8 +247,8 @@ bool load_what_is_missing(std::string_view loader_error) {
   return false;
 }
 
-/// Calls `take(file)` for each file of that name in the folders of a list such as a PATH, until it
-/// returns true.
+/// Searches the folders of `list`, which has the format of PATH, for files with the given name.
+/// Calls `take(file)` for each file found, until a call returns true.
 template <class Take>
 void any_file_in(const char* list, const std::string& name, const Take& take) {
   std::istringstream folders(list == nullptr ? "" : list);
@@ -246,9 +258,9 @@ void any_file_in(const char* list, const std::string& name, const Take& take) {
   }
 }
 
-/// Null, and why.
+/// Loads a library by dlopen(). Returns null and sets `why` to the reason if that fails.
 void* open_file(const char* file, std::string& why) {
-  // One without a folder the loader looks for itself.
+  // Check only names with a folder, because the loader itself searches for other names.
   const bool has_folder = std::strchr(file, '/') != nullptr;
   why = has_folder ? damage_of_library(file) : "";
   if (!why.empty()) return nullptr;
@@ -257,7 +269,8 @@ void* open_file(const char* file, std::string& why) {
     why = last_loader_error();
     if (load_what_is_missing(why)) continue;
     if (has_folder) return nullptr;
-    // The loader passes over files for other processors.
+    // Report damaged files in the loader's search path, because the loader skips files for other
+    // processors without an error.
     any_file_in(std::getenv("LD_LIBRARY_PATH"), file, [&why](const std::string& found) {
       const std::string damage = damage_of_library(found.c_str());
       if (!damage.empty()) why += "; of " + found + ": " + damage;
@@ -267,7 +280,8 @@ void* open_file(const char* file, std::string& why) {
   }
 }
 
-/// Names without a folder are looked for in the path of the Vector Engine's libraries first.
+/// Loads a library. A name without a folder is searched in VE_LD_LIBRARY_PATH first, and in the
+/// loader's search path after that.
 void* open_library(const std::string& name, std::string& why) {
   std::string file = name;
   if (name.find('/') == std::string::npos) {
@@ -304,7 +318,7 @@ helper_description helper_process::start(const helper_settings& settings) {
   let_openmp_sleep_where_processors_are_few();
   leave_interrupts_to_the_program();
   prepare_leaving();
-  std::thread(&end_when_failed).detach();
+  library_thread("farcall-service", &end_when_failed).release();
   is_serving.store(true);
   ::on_exit(&leave_at_once, nullptr);
   helper_description d;
@@ -316,11 +330,12 @@ helper_description helper_process::start(const helper_settings& settings) {
 }
 
 void helper_process::open_context(const context_settings& settings) {
-  // From here on the context's thread sees what start() has set.
+  // If start() has stored true, this load makes everything that start() has set before visible to
+  // the rest of this function.
   if (!is_serving.load()) throw error("a context cannot be opened before the helper is started");
-  // The threads that its kernels make inherit the name, by which a fault of theirs finds them.
+  // Name the thread for debuggers. Threads that kernels create inherit the name.
   const std::string name = "veo-context-" + std::to_string(contexts_made_.fetch_add(1));
-  (void)::pthread_setname_np(::pthread_self(), name.substr(0, longest_thread_name).c_str());
+  (void)::pthread_setname_np(::pthread_self(), name.substr(0, max_thread_name).c_str());
   this_worker().stack = std::make_unique<kernel_stack>(settings.stack_bytes);
   pin(settings);
   trap_exceptions(trapped_exceptions());
@@ -387,7 +402,7 @@ outcome_with_bytes helper_process::run_with_frame(const kernel_call& call) {
 
   std::byte* top = static_cast<std::byte*>(w.stack->top());
   std::byte* frame = nullptr;
-  if (call.frame_bytes + least_stack_below_frame <= w.stack->bytes()) {
+  if (call.frame_bytes + min_stack_below_frame <= w.stack->bytes()) {
     const auto address = reinterpret_cast<std::uintptr_t>(top - call.frame_bytes);
     top = frame = reinterpret_cast<std::byte*>(address & ~(frame_alignment - 1));
   } else {
@@ -417,7 +432,7 @@ outcome_with_bytes helper_process::run_with_frame(const kernel_call& call) {
 found helper_process::load(const std::string& path) {
   found f;
   if (is_ending(f)) return f;
-  // An empty name would be this program itself.
+  // Refuse an empty name, because dlopen() would return a handle of this program for it.
   void* library = path.empty() ? nullptr : open_library(path, f.why);
   if (path.empty()) {
     f.why = "its name is empty";
@@ -462,7 +477,8 @@ found helper_process::symbol(std::uint64_t library, const std::string& name) {
     if (address == nullptr) f.why = last_loader_error();
     Dl_info found_in{};
     Dl_info program{};
-    // Without a library only the kernels that were linked into this program are meant.
+    // Library handle 0 stands for this program, into which kernels may be linked. Refuse symbols of
+    // other libraries, which dlsym() also finds by RTLD_DEFAULT.
     if (address != nullptr && library == 0 &&
         (::dladdr(address, &found_in) == 0 ||
          ::dladdr(reinterpret_cast<void*>(&farcall_veo_previous_result), &program) == 0 ||
@@ -480,7 +496,8 @@ found helper_process::symbol(std::uint64_t library, const std::string& name) {
 
 found helper_process::allocate(std::uint64_t bytes) {
   found f;
-  // The kernel that has failed may hold what is needed here.
+  // Do not allocate after a kernel has failed, because the failed kernel may hold locks that the
+  // allocation needs.
   if (is_ending(f)) return f;
   try {
     std::byte* block =
@@ -555,7 +572,8 @@ system_result helper_process::ended(std::int64_t value) noexcept {
 system_result helper_process::find_segment(std::int64_t key, std::uint64_t bytes,
                                            std::int32_t flags) {
   if (is_ending_.load(std::memory_order_acquire)) return {-1, EBUSY};
-  // It exists, so its pages are what they are, and the permissions those that it has.
+  // Refuse all flags except SHM_HUGETLB. That flag is ignored, because it only matters when a
+  // segment is created, and this function only finds existing segments.
   if ((flags & ~SHM_HUGETLB) != 0) return {-1, EINVAL};
   return ended(::shmget(static_cast<key_t>(key), bytes, 0));
 }

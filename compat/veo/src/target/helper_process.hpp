@@ -11,11 +11,11 @@
 
 namespace farcall::veo {
 
-/// aveorun at work: libraries, kernels, memory. One per process; each context's worker thread has
-/// its own stack for kernels.
+/// Executes the requests of the host library libveo: loads libraries, runs kernels, manages memory.
+/// Each process has one object. The worker thread of each context has a separate stack for kernels.
 class helper_process final : public helper {
  public:
-  /// Takes over this process: from now on faults are reported, and messages find it.
+  /// Installs the fault handlers, registers the messages, and sets helper::instance to this object.
   helper_process();
   ~helper_process() override;
 
@@ -36,10 +36,12 @@ class helper_process final : public helper {
   system_result detach_segment(std::uint64_t address) override;
 
  private:
-  /// Once a kernel has failed nothing else is done; the answer says so.
+  /// Returns true if a kernel has failed, so that the process is ending and must not execute the
+  /// request. In this case the functions also mark the reply as refused.
   [[nodiscard]] bool is_ending(outcome& o) const noexcept;
   [[nodiscard]] bool is_ending(found& f) const;
-  /// Of a call of the system that gave `value`, with errno as it left it.
+  /// Makes the reply to a request for a system call: `value` is the result of the system call, and
+  /// the error comes from errno.
   [[nodiscard]] system_result ended(std::int64_t value) noexcept;
   [[nodiscard]] outcome run_with(const kernel_call& call, std::span<const std::uint64_t> words,
                                  void* stack_top);
@@ -48,13 +50,14 @@ class helper_process final : public helper {
 
   kernel_cache kernels_;
   std::mutex libraries_mutex_;
-  std::multiset<std::uint64_t> libraries_; ///< handles that were given out
+  std::multiset<std::uint64_t> libraries_; ///< library handles that the host has
   std::atomic<bool> is_ending_{false};
   std::atomic<unsigned> contexts_made_{0};
 };
 
 } // namespace farcall::veo
 
-/// For libaveoVE: the result of an earlier request of the calling kernel's context. 0, or -1 when
-/// there is none, or the thread runs no kernel.
+/// Stores the result of an earlier request of the context whose kernel is calling. Returns 0, or -1
+/// if there is no such request or the thread runs no kernel. The library libaveoVE calls this
+/// function.
 extern "C" int farcall_veo_previous_result(int offset, std::uint64_t* result);

@@ -13,7 +13,7 @@
 
 namespace farcall::veo {
 
-// The assembly below has these numbers in it.
+// The assembly code below contains the offsets of these members as numbers.
 static_assert(offsetof(register_image, integers) == 0);
 static_assert(offsetof(register_image, floats) == 64);
 static_assert(offsetof(register_image, stack) == 128);
@@ -25,29 +25,35 @@ static_assert(offsetof(register_image, integer_result) == 168);
 static_assert(offsetof(register_image, float_result) == 176);
 static_assert(offsetof(register_image, frame) == 184);
 
-/// Unwinding must end before it leaves the kernel: the frames above are on another stack and, with
-/// compilers that unwind before they terminate, would be gone when a fault handler needs them.
+/// Personality routine of farcall_veo_invoke. It stops the unwinding of an exception before the
+/// unwinding leaves the kernel, because the frames of the kernel's callers are on another stack.
+/// The kernel's frames must remain, because the fault handler needs them, but some compilers unwind
+/// them before they call std::terminate().
 extern "C" [[gnu::used, gnu::visibility("hidden")]] _Unwind_Reason_Code
 farcall_veo_personality(int /*version*/, _Unwind_Action actions, _Unwind_Exception_Class /*kind*/,
                         _Unwind_Exception* /*exception*/, _Unwind_Context* /*context*/) {
-  // The thrower of an exception that nobody may catch terminates, with its stack as it is.
+  // Refuse in the search phase, so that the throw of an uncaught exception calls std::terminate()
+  // while the stack is intact.
   if ((static_cast<unsigned>(actions) & static_cast<unsigned>(_UA_SEARCH_PHASE)) != 0) {
     return _URC_FATAL_PHASE1_ERROR;
   }
-  std::terminate(); // a thread that is cancelled, or exits, inside a kernel
+  std::terminate(); // this line is reached only if the thread is cancelled or exits inside a kernel
 }
 
 namespace {
 
-// Room below the stack: kernels with big frames reach far beyond the end.
+// Size of the inaccessible memory below a kernel's stack. It is large, because kernels with large
+// frames access addresses far beyond the end of the stack.
 constexpr std::size_t guard_bytes = std::size_t{1} << 20;
 
-/// Above the top. Some functions, as syscall(), read arguments that their caller has not passed.
+/// Bytes above the top of a kernel's stack. They are readable memory for functions such as
+/// syscall(), which read arguments that the caller has not passed.
 constexpr std::size_t margin_bytes = 256;
 
 std::size_t whole_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  // What would wrap around stays too large.
+  // Limit the size, so that the sum below cannot overflow. mmap() refuses sizes as large as this
+  // limit, so that the caller still gets an error.
   bytes = std::min(bytes, std::numeric_limits<std::size_t>::max() / 2);
   return (bytes + margin_bytes + page - 1) / page * page;
 }
@@ -78,9 +84,10 @@ void* kernel_stack::top() const noexcept { return mapping_ + mapped_ - margin_by
 
 } // namespace farcall::veo
 
-// In both versions the registers that a kernel must keep are saved on the caller's stack, although
-// kernels do keep them: a landing comes from the middle of one. The frame pointer leads back to
-// them. Stack words are copied from the top down, so that too small a stack ends in its guard.
+// The assembly versions for both processors save the callee-saved registers on the caller's stack,
+// at the frame pointer. A kernel that returns has restored these registers itself. After a fault,
+// the code at farcall_veo_landing restores them. Stack words are copied from the highest address
+// down, so that a stack that is too small faults in its guard pages.
 
 #if defined(__x86_64__)
 
@@ -165,7 +172,7 @@ farcall_veo_invoke:
   ret
   .cfi_restore_state
 farcall_veo_landing:
-  # What a function may expect of these when it is called or returned to.
+  # The calling convention requires these states of the direction flag and the FPU.
   cld
   fnclex
   emms

@@ -9,7 +9,8 @@
 
 namespace farcall::veo {
 
-/// How many arguments of a kind travel in registers; further ones lie on the stack, 8 bytes each.
+/// Numbers of arguments that are passed in registers. Each further argument takes 8 bytes on the
+/// stack.
 #if defined(__x86_64__)
 inline constexpr std::size_t integer_registers = 6;
 #else
@@ -17,35 +18,42 @@ inline constexpr std::size_t integer_registers = 8;
 #endif
 inline constexpr std::size_t float_registers = 8;
 
-/// One call: what is in the registers and on the stack before it, and what was there after it. The
-/// assembly in invoke.cpp knows the offsets.
+/// Registers and stack words before a kernel call, and the result registers after the call. The
+/// assembly code in invoke.cpp depends on the offsets of the members.
 ///
-/// `integers` and `floats` that the kernel does not expect may hold anything.
+/// Elements of `integers` and `floats` that the kernel does not take as arguments may have any
+/// value.
 struct register_image {
   std::uint64_t integers[8];
-  std::uint64_t floats[float_registers]; // the low bits are used, as in the register
-  const std::uint64_t* stack;            // in the order of the arguments
+  // A float is in the low bits, as in the processor's register.
+  std::uint64_t floats[float_registers];
+  const std::uint64_t* stack; // words that are passed on the stack, in the order of the arguments
   std::uint64_t stack_words;
   std::uint64_t floats_used; // at most 8
   const void* code;
-  void* stack_top; // of the stack to run on, growing down from here; null: the caller's
+  void* stack_top; // top of the stack on which the kernel runs; null for the caller's stack
   std::uint64_t integer_result;
   std::uint64_t float_result;
-  void* frame;                // where the caller's registers are; set by the call, for a landing
-  std::uint64_t fault_signal; // set by a landing; clear it, and `frame`, before the call
+  void* frame;                // address of the caller's saved registers, which the call sets
+  std::uint64_t fault_signal; // signal that ended the kernel, set by the fault handler; clear this
+                              // and `frame` before a call
 };
 
-/// Runs the kernel. C++ exceptions do not pass: the process terminates where one is thrown.
+/// Calls the kernel. The process terminates if the kernel throws an exception that it does not
+/// catch.
 extern "C" [[gnu::visibility("hidden")]] void farcall_veo_invoke(register_image* image);
 
-/// The place in farcall_veo_invoke where a fault handler lets the thread go on, with the frame and
-/// the image in the registers that machine_context.hpp names: the call returns, without results.
+/// Address in farcall_veo_invoke at which a thread continues after a fault in its kernel. The call
+/// then returns without results. The code at this address expects the pointers to the image and to
+/// its frame in two registers, which machine_context::land() sets.
 extern "C" [[gnu::visibility("hidden")]] const char farcall_veo_landing[];
 
-/// Memory to run kernels on, with unmapped room below it, so that an overflow is a fault.
+/// Stack on which kernels run. The pages below it are inaccessible, so that an overflow raises a
+/// fault.
 class kernel_stack {
  public:
-  /// Throws std::system_error. Pages become memory when they are touched.
+  /// Maps a stack of at least `bytes` bytes. Its pages take memory only when they are first used.
+  /// Throws std::system_error.
   explicit kernel_stack(std::size_t bytes);
   ~kernel_stack();
   kernel_stack(const kernel_stack&) = delete;

@@ -48,8 +48,7 @@ TEST(invoke, passes_and_returns_a_real) {
   EXPECT_EQ(std::bit_cast<double>(image.float_result), -2.5);
 }
 
-// Eight of them in registers, which a variadic function saves only if it is told that there are
-// any.
+// Eight reals are in registers. A variadic function saves these only if al is not 0.
 TEST(invoke, passes_reals_to_a_variadic_function) {
   const library library(kernels);
   const std::array<double, 3> on_stack = {256, 512, 1024};
@@ -72,7 +71,7 @@ TEST(invoke, passes_reals_to_a_variadic_function) {
 
 class stack_words : public ::testing::TestWithParam<std::size_t> {};
 
-TEST_P(stack_words, lie_in_order_on_either_stack) {
+TEST_P(stack_words, are_in_order_on_either_stack) {
   const library library(kernels);
   const kernel_stack stack(std::size_t{1} << 20);
   for (void* top : {static_cast<void*>(nullptr), stack.top()}) {
@@ -128,7 +127,7 @@ TEST(invoke, runs_the_kernel_on_the_stack_it_is_given) {
   EXPECT_THAT(image.integer_result, AllOf(Ge(here - (1U << 20U)), Lt(here)));
 }
 
-TEST(invoke, has_room_for_deep_recursion) {
+TEST(invoke, has_space_for_deep_recursion) {
   const library library(kernels);
   const kernel_stack stack(std::size_t{128} << 20);
   register_image image = call_of(library["use_stack"], stack.top());
@@ -137,7 +136,7 @@ TEST(invoke, has_room_for_deep_recursion) {
   EXPECT_EQ(image.integer_result, (64U << 20U) / 4096 + 1);
 }
 
-// A trace of a kernel shows who called it.
+// A trace of a kernel shows its callers.
 TEST(invoke, can_be_unwound) {
   const library library(kernels);
   const kernel_stack stack(std::size_t{1} << 20);
@@ -148,18 +147,18 @@ TEST(invoke, can_be_unwound) {
     image.integers[1] = frames.size();
     farcall_veo_invoke(&image);
     const std::vector<void*> seen(frames.begin(), frames.begin() + image.integer_result);
-    // Here the landing lies in the last part of the function.
+    // On this processor the landing is in the last part of the function.
     const std::uint64_t begin = address_of(reinterpret_cast<const void*>(&farcall_veo_invoke));
     const auto invoke = std::ranges::find_if(seen, [begin](void* frame) {
       return address_of(frame) > begin && address_of(frame) < begin + 512;
     });
     ASSERT_NE(invoke, seen.end());
-    // main() and what started it are behind this function.
+    // Frames of main() and its callers follow.
     EXPECT_GT(seen.end() - invoke, 3);
   }
 }
 
-TEST(kernel_stack, is_whole_pages_and_can_be_used_to_its_end) {
+TEST(kernel_stack, is_usable_to_the_end_of_its_pages) {
   const kernel_stack stack(100000);
   EXPECT_GE(stack.bytes(), 100000U);
   EXPECT_LT(stack.bytes(), 100000U + 65536U);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t words_without_allocation = 64;
 constexpr unsigned upper_half = 32;
 
-/// How many upper bits of a word are not of the value.
+/// Returns the number of upper bits of a 64-bit word that are not part of a value of this class.
 constexpr unsigned unused_bits(value_class kind) noexcept {
   switch (kind) {
   case value_class::sint8:
@@ -47,8 +47,9 @@ constexpr bool is_signed(value_class kind) noexcept {
 }
 static_assert(is_signed(value_class::sint16) && !is_signed(value_class::uint8));
 
-/// What the caller, for an argument, or the callee, for a result, makes of the whole register.
-/// Shifts, because a kind that changes from argument to argument makes jumps slow.
+/// Extends the value in a word to the whole register, by its sign or by zeros. A caller extends
+/// arguments in this way, and a called function its result. The extension uses shifts, because
+/// branches on a class that differs between arguments are slow.
 std::uint64_t widened(value_class kind, std::uint64_t word) noexcept {
   const unsigned shift = unused_bits_of[static_cast<std::size_t>(kind)];
   const std::uint64_t top = word << shift;
@@ -123,7 +124,9 @@ kernel::result kernel::run(register_image& image) const noexcept {
 
 kernel::result kernel::call(std::span<const std::uint64_t> words,
                             std::span<const argument_kind> how, void* stack_top) const {
-  register_image image; // filled in by hand: a call should cost little
+  // The image is not value-initialized, because that would cost more than setting the members
+  // below.
+  register_image image;
   std::fill_n(image.integers, std::size(image.integers), std::uint64_t{0});
   image.floats_used = 0;
   image.stack_words = 0;
@@ -133,10 +136,12 @@ kernel::result kernel::call(std::span<const std::uint64_t> words,
   image.fault_signal = 0;
 
   if (words.empty()) return run(image);
-  // The first arguments are in registers, whatever they are.
+  // Number of arguments up to which no allocation is needed. The array has 64 words for the stack,
+  // and one for each register, because the first arguments are passed in registers.
   constexpr std::size_t enough = words_without_allocation + float_registers + integer_registers;
   if (words.size() <= enough) {
-    std::array<std::uint64_t, enough> stack; // filled as far as needed
+    // The array is not initialized, because place() sets all words that are used.
+    std::array<std::uint64_t, enough> stack;
     place(words, how, image, stack.data());
     return run(image);
   }

@@ -12,26 +12,30 @@ namespace farcall::veo {
 
 struct register_image;
 
-/// A function of a kernel library, and how to call it with the registers of the vector engine: one
-/// file of 64-bit words, integers widened, a float in the upper half. Any thread may call.
+/// A function of a kernel library, which is called with arguments in the layout of the Vector
+/// Engine's registers: each argument is a 64-bit word, integers are widened, and a float is in the
+/// upper half. Thread-safe.
 class kernel {
  public:
-  /// Without a signature, how the arguments were set decides, and the result is an integer.
+  /// Makes a kernel with or without a known signature. Without a signature, arguments are passed by
+  /// the kinds that the caller gives, and the result is taken as an integer.
   explicit kernel(const void* code, std::optional<signature> known = std::nullopt);
 
   struct result {
-    std::uint64_t value; // as in the register of the vector engine; 0 after a fault
-    int fault_signal;    // 0: the kernel has returned
+    std::uint64_t value; // result in the layout of the Vector Engine's registers; 0 after a fault
+    int fault_signal;    // signal that ended the kernel; 0 if the kernel has returned
   };
 
-  /// Where the signature says nothing of an argument, `how` does; where that is shorter, the
-  /// argument is an integer. A null stack is the caller's. Throws std::bad_alloc, and that only
-  /// with more than 64 words on the stack. After a fault see install_fault_handlers.
+  /// Runs the kernel and returns its result. If the signature does not describe an argument, `how`
+  /// gives the argument's type; an argument behind the end of `how` is an integer. If `stack_top`
+  /// is null, the kernel runs on the caller's stack. Throws std::bad_alloc, but only if there are
+  /// more than 64 words on the stack. For the state after a fault see install_fault_handlers().
   result call(std::span<const std::uint64_t> words, std::span<const argument_kind> how,
               void* stack_top) const;
 
-  /// False for one that takes or gives by value what does not travel in one register: a call would
-  /// mean other values than those that were set.
+  /// False if the kernel takes or returns a value that does not fit one register and is not passed
+  /// by address. The caller must not call such a kernel, because it would get other values than the
+  /// arguments that were set.
   bool is_callable() const noexcept { return is_callable_; }
 
   const void* code() const noexcept { return code_; }

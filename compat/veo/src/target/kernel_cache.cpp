@@ -12,7 +12,8 @@ struct thread_memory {
   std::array<const kernel*, 64> kernels;
 
   const kernel*& place_of(std::uint64_t address) noexcept {
-    // Functions begin at multiples of 16, and libraries at multiples of a page.
+    // The index uses the bits from 4 and from 10 on, because functions begin at multiples of 16
+    // bytes and libraries at multiples of a page.
     return kernels[((address >> 4U) ^ (address >> 10U)) % std::tuple_size_v<decltype(kernels)>];
   }
 };
@@ -21,7 +22,7 @@ constinit thread_local thread_memory remembered{};
 
 std::uint64_t next_generation() noexcept {
   static std::atomic<std::uint64_t> last{0};
-  // Relaxed: only has to be a new number.
+  // The addition is relaxed, because the number only has to differ from all earlier numbers.
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
@@ -36,7 +37,8 @@ kernel_cache::kernel_cache() : generation_(next_generation()) {}
 kernel_cache::~kernel_cache() = default;
 
 const kernel& kernel_cache::at(std::uint64_t address) {
-  // Acquire: pairs with the release in forget(); who knows of a dlclose sees the new number.
+  // Acquire pairs with the release store in forget(). A caller that knows that forget() was called
+  // for a dlclose() therefore sees the new number.
   if (remembered.generation == generation_.load(std::memory_order_acquire)) {
     const kernel* known = remembered.place_of(address);
     if (known != nullptr && known->code() == code_at(address)) return *known;
@@ -60,7 +62,7 @@ const kernel& kernel_cache::find(std::uint64_t address) {
     if (made == nullptr) made = std::make_unique<const kernel>(code_at(address), std::move(known));
     place = kernels_.emplace(address, std::move(made)).first;
   }
-  // Relaxed: changed under the mutex only.
+  // The load is relaxed, because the number changes only under the mutex, which this thread holds.
   const std::uint64_t generation = generation_.load(std::memory_order_relaxed);
   if (remembered.generation != generation) remembered = thread_memory{generation, {}};
   remembered.place_of(address) = place->second.get();
@@ -73,7 +75,8 @@ void kernel_cache::forget() noexcept {
     forgotten_.insert(kernels_.extract(kernels_.begin()));
   }
   close_debug_information();
-  // Release: pairs with the acquire in at().
+  // Release pairs with the acquire load in at(). The new number makes each thread drop the kernels
+  // that it has remembered.
   generation_.store(next_generation(), std::memory_order_release);
 }
 

@@ -10,7 +10,8 @@
 
 namespace farcall::veo {
 
-/// The kernels of this process by address, each with its signature looked up once. Any thread.
+/// Kernels of this process, found by their address. The signature of each kernel is looked up once.
+/// Thread-safe.
 class kernel_cache {
  public:
   kernel_cache();
@@ -18,12 +19,13 @@ class kernel_cache {
   kernel_cache(const kernel_cache&) = delete;
   kernel_cache& operator=(const kernel_cache&) = delete;
 
-  /// What is returned lives as long as the cache. Without a lock or a look-up if this thread has
-  /// asked for the address lately.
+  /// Returns the kernel at the address. The reference is valid as long as the cache exists. Takes
+  /// no lock if this thread has used the same address recently.
   const kernel& at(std::uint64_t address);
 
-  /// For after a dlclose, before the next dlopen: other code may come to lie at the same addresses.
-  /// All kernels, because a library takes others along.
+  /// Removes all kernels from the cache, because a single dlclose() may unload several libraries.
+  /// Call it after each dlclose() and before the next dlopen(), because dlopen() may load other
+  /// code at the same addresses.
   void forget() noexcept;
 
  private:
@@ -31,11 +33,13 @@ class kernel_cache {
 
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::unique_ptr<const kernel>> kernels_;
-  // A thread may be in the middle of a call: what was forgotten is kept, and used again if the same
-  // library comes back to the same place.
+  // Kernels that forget() has removed. They stay alive, because a thread may still be calling one.
+  // A kernel is reused if the same library is loaded at the same address again.
   std::unordered_multimap<std::uint64_t, std::unique_ptr<const kernel>> forgotten_;
-  // Unlike that of any other cache, and changed by forget(): says whether what a thread remembers
-  // is of now and of here.
+  // Number that tells threads whether their remembered kernels are still valid. Each thread stores
+  // this number together with the kernels that it has used recently, and uses them only while the
+  // number is unchanged. forget() changes the number. The number differs from the numbers of all
+  // other caches, so that a thread does not take kernels of another cache.
   std::atomic<std::uint64_t> generation_;
 };
 

@@ -63,7 +63,7 @@ TEST(kernel_cache, looks_up_again_what_it_was_told_to_forget) {
   const kernel& now = cache.at(address);
 #if FARCALL_VEO_HAS_DWARF
   EXPECT_EQ(now.known(), std::nullopt);
-  // Another thread may still be in there.
+  // Another thread may still be in the old kernel.
   EXPECT_EQ(old->known()->result, value_class::real64);
 #endif
   EXPECT_EQ(now.code(), old->code());

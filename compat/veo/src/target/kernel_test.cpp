@@ -21,14 +21,14 @@ namespace {
 using test::library;
 using enum value_class;
 
-/// How the registers of the vector engine hold values.
+/// Returns a value in the layout of the vector engine's registers.
 std::uint64_t word_of(double value) { return std::bit_cast<std::uint64_t>(value); }
 std::uint64_t word_of(float value) {
   return static_cast<std::uint64_t>(std::bit_cast<std::uint32_t>(value)) << 32U;
 }
 std::uint64_t word_of(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
-/// Arguments as veo_args_set_* would collect them.
+/// Collects arguments like the functions veo_args_set_*().
 struct arguments {
   std::vector<std::uint64_t> words;
   std::vector<argument_kind> how;
@@ -37,7 +37,7 @@ struct arguments {
   arguments& operator<<(float value) { return add(word_of(value), argument_kind::real32); }
   arguments& operator<<(std::int64_t value) { return add(word_of(value), argument_kind::integer); }
 
-  /// As language bindings do it: all of them set as integers.
+  /// Marks all arguments as integers, as language bindings set them.
   arguments& without_kinds() {
     how.assign(words.size(), argument_kind::integer);
     return *this;
@@ -69,14 +69,14 @@ struct conversion {
 
 class integer_class : public ::testing::TestWithParam<conversion> {};
 
-TEST_P(integer_class, of_a_parameter_is_what_the_kernel_gets) {
+TEST_P(integer_class, converts_a_parameter_for_the_kernel) {
   const library library(FARCALL_VEO_TEST_KERNELS_PLAIN);
   const kernel same(library["same"], signature{integer64, {GetParam().kind}, false});
   const std::array words = {GetParam().word};
   EXPECT_EQ(same.call(words, {}, nullptr).value, GetParam().expected);
 }
 
-TEST_P(integer_class, of_a_result_is_what_the_caller_gets) {
+TEST_P(integer_class, converts_a_result_for_the_caller) {
   const library library(FARCALL_VEO_TEST_KERNELS_PLAIN);
   const kernel same(library["same"], signature{GetParam().kind, {integer64}, false});
   const std::array words = {GetParam().word};
@@ -119,7 +119,7 @@ TEST(kernel, without_a_signature_returns_the_integer_register) {
   EXPECT_EQ(kernel(library["same"]).call(words, {}, nullptr).value, some_bits);
 }
 
-// --- where the classes come from ---------------------------------------------------------------
+// --- sources of the classes --------------------------------------------------------------------
 
 class mixed_arguments : public ::testing::TestWithParam<const char*> {
  protected:
@@ -181,7 +181,7 @@ class c_kernels : public ::testing::Test {
   library library_{FARCALL_VEO_TEST_KERNELS_C};
 };
 
-TEST_F(c_kernels, return_reals_by_value_although_all_was_set_as_integers) {
+TEST_F(c_kernels, return_reals_although_arguments_are_integers) {
   const auto& kernels = *this;
   EXPECT_EQ(value_of(kernels["quotient"], (arguments() << 7.0 << 2.0).without_kinds()),
             word_of(3.5));
@@ -270,7 +270,7 @@ TEST(fortran_kernels, are_called_by_reference_and_by_value) {
 
 #endif
 
-// --- how many ----------------------------------------------------------------------------------
+// --- numbers of arguments ----------------------------------------------------------------------
 
 TEST(kernel, takes_forty_parameters) {
   const library library(FARCALL_VEO_TEST_KERNELS_DEBUG);
@@ -299,7 +299,7 @@ TEST_P(argument_count, is_not_limited) {
   EXPECT_EQ(value_of(kernel(library["mismatches"]), given), 1U);
 }
 
-// Around the registers, around what fits without allocation, and far beyond.
+// Values around the number of registers, around the limit without allocation, and far beyond.
 INSTANTIATE_TEST_SUITE_P(kernel, argument_count,
                          ::testing::Values(1, 4, 5, 6, 7, 8, 9, 63, 70, 76, 77, 78, 79, 300, 5000));
 
@@ -313,7 +313,7 @@ TEST(kernel, takes_more_reals_than_there_are_registers) {
     given << index + 0.5;
     expected += index + 0.5;
   }
-  // Behind the named parameters it is the caller who says what they are.
+  // The call gives the types of arguments behind the named parameters.
   std::optional<signature> known = signature{real64, {integer64}, true};
 #if FARCALL_VEO_HAS_DWARF
   EXPECT_EQ(signature_of(code), known);
@@ -335,7 +335,7 @@ TEST(kernel, takes_no_arguments_at_all) {
 
 // --- threads -----------------------------------------------------------------------------------
 
-TEST(kernel, runs_on_several_threads_at_once_each_with_a_stack) {
+TEST(kernel, runs_on_several_threads_at_once) {
   const library library(FARCALL_VEO_TEST_KERNELS_DEBUG);
   constexpr std::int64_t together = 4;
   const kernel meet(library["meet"]);

@@ -2,27 +2,30 @@
 
 #include <chrono>
 
-/// How the helper process ends when a kernel ends it. What is in buffers is written where that can
-/// be done: threads that kernels have left behind, and the one that ends the process, may hold any
-/// lock, of streams, of Fortran's run-time library, of the loader, of malloc.
+/// Ends the helper process if a kernel calls exit() or crashes, and writes output buffers if
+/// possible. Writing may be impossible because of locks of streams, Fortran's runtime, the loader
+/// or malloc(). The ending thread, or threads that kernels have created, may hold such locks for
+/// ever.
 namespace farcall::veo {
 
-/// After that the process ends whether or not everything is written.
-inline constexpr std::chrono::seconds longest_leaving{1};
+/// Time after which the process ends even if buffers have not been written.
+inline constexpr std::chrono::seconds max_leaving{1};
 
-/// Starts the threads that this takes: later there may be no means to. Once, before kernels run.
+/// Starts the threads that write buffers when the process ends. They are started early, because a
+/// process that is failing may not be able to start threads. Call it once, before kernels run.
 /// Throws std::system_error.
 void prepare_leaving();
 
-/// Finds what writes the table of aveorun-ftrace, which libraries of kernels may have brought.
-/// After each library that is loaded, because after a crash the loader may be locked for ever.
+/// Looks up the function that writes the ftrace table. A kernel library may contain this function.
+/// Call look_for_table_writer() after each dlopen(), because the loader may be locked for ever once
+/// a kernel has crashed.
 void look_for_table_writer() noexcept;
 
-/// For a kernel that calls exit(): writes what C's and Fortran's streams hold, and the table of
-/// aveorun-ftrace.
-[[noreturn]] void leave_with_last_words(int status) noexcept;
+/// Ends the process when a kernel calls exit(). Writes the buffered output of C and Fortran
+/// streams, and the ftrace table.
+[[noreturn]] void leave_with_exit_reason(int status) noexcept;
 
-/// For a kernel that has crashed, by another thread: writes the table only.
+/// Ends the process after a kernel has crashed on another thread. Writes only the ftrace table.
 [[noreturn]] void leave_after_crash(int status) noexcept;
 
 } // namespace farcall::veo

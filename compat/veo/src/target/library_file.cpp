@@ -20,7 +20,7 @@ bool read_at(int fd, std::uint64_t offset, T& to) {
 }
 
 std::string text_of_machine(unsigned machine) {
-  constexpr unsigned vector_engine = 251; // which not every header names
+  constexpr unsigned vector_engine = 251; // EM_VE, missing in some <elf.h>
   return machine == vector_engine
              ? "NEC's Vector Engine"
              : "another processor (ELF machine " + std::to_string(machine) + ")";
@@ -42,7 +42,8 @@ std::string damage_of_library(const char* file) {
       !read_at(fd.get(), 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     return {};
   }
-  // The loader passes such a file over, and says that there is none.
+  // Report a file for another processor, because the loader skips such a file and reports that no
+  // file was found.
   if (const unsigned own = own_machine(); own != EM_NONE && header.e_machine != own) {
     return "it was built for " + text_of_machine(header.e_machine) +
            ", and kernels run on this machine's processor: compile it with farcall's ncc, nc++ or "
@@ -54,11 +55,11 @@ std::string damage_of_library(const char* file) {
     ElfW(Phdr) part;
     const std::uint64_t at = header.e_phoff + i * sizeof part;
     if (at >= size || !read_at(fd.get(), at, part)) {
-      return "the file is cut off: it ends before its program headers";
+      return "the file is truncated: it ends before its program headers";
     }
     if (part.p_type != PT_LOAD) continue;
     if (part.p_offset > size || part.p_filesz > size - part.p_offset) {
-      return "the file is cut off: it has " + std::to_string(size) + " bytes, and shall have " +
+      return "the file is truncated: it has " + std::to_string(size) + " bytes, and shall have " +
              std::to_string(part.p_offset + part.p_filesz) + " at least";
     }
   }

@@ -4,9 +4,9 @@
 
 namespace farcall::veo {
 
-/// Says why the loader could not load the file without harm, or would say that there is none: one
-/// that ends before what its headers tell of is a SIGBUS there, and one for another processor it
-/// passes over. Empty for all else, of which the loader tells itself.
+/// Returns a text about a defect of a library file that the loader would not report, or an empty
+/// text. There are two such defects. A file that is shorter than its headers say raises SIGBUS in
+/// the loader, and the loader skips a file for another processor as if it did not exist.
 [[nodiscard]] std::string damage_of_library(const char* file);
 
 } // namespace farcall::veo

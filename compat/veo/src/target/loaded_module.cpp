@@ -21,7 +21,7 @@ namespace {
 struct mapping {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::string identity; // "device inode"; empty if no file is mapped
+  std::string identity; // "device inode" of the mapped file; empty if no file is mapped
   std::string path;
 };
 
@@ -29,7 +29,8 @@ std::string folder_of(pid_t process) {
   return "/proc/" + (process == 0 ? std::string("self") : std::to_string(process));
 }
 
-/// A line is "begin-end permissions offset device inode path".
+/// Returns the memory mappings of a process from /proc. Each line has the format "begin-end
+/// permissions offset device inode path".
 std::vector<mapping> mappings_of(pid_t process) {
   std::ifstream lines(folder_of(process) + "/maps");
   std::vector<mapping> all;
@@ -90,7 +91,7 @@ bool contains(const dl_phdr_info& info, std::uint64_t address) {
 }
 
 struct search {
-  const std::uint64_t* address; // null: all modules
+  const std::uint64_t* address; // all modules if null
   std::vector<loaded_module> found;
 };
 
@@ -101,8 +102,9 @@ int look_at(dl_phdr_info* info, std::size_t /*size*/, void* raw) {
   return wanted.address == nullptr ? 0 : 1;
 }
 
-/// Adds what the mappings tell: the loader keeps names as it was given them, and the working
-/// directory may have changed since.
+/// Adds the identity of the mapped file, and replaces a relative file name by the path of the
+/// mapping. The loader keeps relative names, but the working directory may have changed since the
+/// library was loaded.
 void complete(loaded_module& m, const std::vector<mapping>& mappings) {
   const mapping* const first = mapping_at(mappings, m.begin);
   if (first != nullptr) m.identity = first->identity;
@@ -116,13 +118,13 @@ std::vector<loaded_module> modules_at(const std::uint64_t* address) {
   const std::vector<mapping> mappings = mappings_of(0);
   for (loaded_module& m : wanted.found)
     complete(m, mappings);
-  // The kernel's own code has no file.
+  // The vDSO has no file.
   std::erase_if(wanted.found, [](const loaded_module& m) { return m.file.empty(); });
   return std::move(wanted.found);
 }
 
-/// Device and inode as mappings of the file have them: stat() tells others for a file system of
-/// layers.
+/// Returns device and inode of a file as /proc/self/maps shows them. stat() is not used, because it
+/// returns other numbers on overlay file systems.
 std::string identity_of(int file) {
   constexpr std::size_t page = 4096;
   void* const at = ::mmap(nullptr, page, PROT_READ, MAP_PRIVATE, file, 0);
@@ -134,10 +136,10 @@ std::string identity_of(int file) {
   return identity;
 }
 
-/// Negative if there is another file of this name, or none. An empty identity is any file's.
+/// Opens the file if its identity matches, or if `identity` is empty. Returns -1 otherwise.
 int open_if_same(const std::string& name, const std::string& identity) {
   struct stat status{};
-  // A device, or a pipe, is not even opened: that might do something.
+  // Refuse files that are not regular, because opening a device or a pipe may have side effects.
   if (::stat(name.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return -1;
   const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0 || identity.empty() || identity_of(file) == identity) return file;
@@ -145,7 +147,7 @@ int open_if_same(const std::string& name, const std::string& identity) {
   return -1;
 }
 
-/// Looks among the files that the process has open.
+/// Opens the file with this identity if the process has it open. Returns -1 otherwise.
 int open_by_descriptor(pid_t process, const std::string& identity) {
   std::error_code error;
   const std::filesystem::directory_iterator all(folder_of(process) + "/fd", error);

@@ -9,10 +9,11 @@
 
 namespace farcall::veo {
 
-/// A library, or the program, as it lies in memory.
+/// A library that is loaded into a process, or the program itself.
 struct loaded_module {
-  std::string file; // not empty; the name by which it was loaded, which may be another file's now
-  std::string identity;        // device and inode of the mapped file; empty if /proc does not say
+  // Name under which the file was loaded; never empty. Another file may have this name by now.
+  std::string file;
+  std::string identity; // device and inode of the mapped file; empty if /proc does not list them
   std::uint64_t load_bias = 0; // address in memory minus address in the file
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -23,10 +24,12 @@ struct loaded_module {
 std::optional<loaded_module> module_of(const void* address);
 std::vector<loaded_module> loaded_modules();
 
-/// Opens the file that is mapped at an address of a process (0: this one), though another file may
-/// have the name now. `name`: where to look first. Negative if the file has been removed, and
-/// neither process has it open, and the kernel does not give it to this user. The caller closes
-/// the descriptor.
+/// Opens the file that is mapped at an address of the process `process`, or of this process if
+/// `process` is 0. Tries `name` first, and checks that this file is the mapped one, because another
+/// file may have that name by now. The check is not possible if /proc does not list the mapping.
+/// Returns a descriptor, which the caller closes. Returns a negative number if the file has been
+/// removed, the process does not have it open, and the operating system does not allow this user to
+/// open the mapping.
 int open_mapped_file(pid_t process, std::uint64_t address, const std::string& name);
 
 } // namespace farcall::veo

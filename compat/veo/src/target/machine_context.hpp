@@ -11,7 +11,7 @@
 
 namespace farcall::veo {
 
-/// The registers of an interrupted thread, as a signal handler sees and changes them.
+/// Registers of an interrupted thread. A signal handler can read and change them.
 class machine_context {
  public:
   explicit machine_context(ucontext_t& context) noexcept : registers_(context.uc_mcontext) {}
@@ -19,20 +19,21 @@ class machine_context {
   std::uint64_t program_counter() const noexcept;
   std::uint64_t stack_pointer() const noexcept;
 
-  /// Calls `change(value)` with each register that can hold an address a program works with.
+  /// Calls `change(value)` with each general register that may hold the address of data.
   template <class Change>
   void for_each_general_register(Change change) noexcept;
 
 #if defined(__x86_64__)
-  /// By the number in machine code.
+  /// Return and set the general register with this x86 number (0 = rax, 1 = rcx, ...).
   std::uint64_t general(int number) const noexcept;
   void set_general(int number, std::uint64_t value) noexcept;
 #endif
 
-  /// For a thread that jumped to where there is no code: back to behind the call. Reads its stack.
+  /// Undoes a call to an address without code: sets the program counter to the return address,
+  /// which is read from the thread's stack.
   void leave_call() noexcept;
 
-  /// The thread goes on behind its kernel.
+  /// Makes the thread continue at farcall_veo_landing, so that its kernel call returns.
   void land(register_image& image) noexcept;
 
  private:
@@ -56,7 +57,7 @@ inline std::uint64_t machine_context::stack_pointer() const noexcept {
 template <class Change>
 void machine_context::for_each_general_register(Change change) noexcept {
   for (const int index : general_register_order) {
-    if (index == REG_RSP) continue; // stacks have no tags
+    if (index == REG_RSP) continue; // skip the stack pointer, which has no tag
     auto value = static_cast<std::uint64_t>(registers_.gregs[index]);
     change(value);
     registers_.gregs[index] = static_cast<greg_t>(value);
@@ -109,7 +110,8 @@ inline void machine_context::land(register_image& image) noexcept {
   registers_.regs[19] = reinterpret_cast<std::uint64_t>(&image);
   registers_.regs[29] = reinterpret_cast<std::uint64_t>(image.frame);
   registers_.sp = registers_.regs[29];
-  // The type of an indirect branch that went astray; the landing is no place for one.
+  // Clear the branch type (BTYPE) that a bad indirect branch has set. Otherwise the thread would
+  // fault again at the landing address, which is no branch target.
   constexpr std::uint64_t branch_type = 3U << 10U;
   registers_.pstate &= ~branch_type;
 }

@@ -16,8 +16,8 @@ std::optional<memory_operand> of(const std::vector<unsigned char>& bytes) {
 constexpr int none = memory_operand::no_register;
 enum : int { rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15 };
 
-// The bytes are what an assembler makes of the text beside them.
-TEST(memory_operand, of_one_register) {
+// Bytes are the assembled instructions in the comments beside them.
+TEST(memory_operand, has_one_register) {
   EXPECT_EQ(of({0x48, 0x8B, 0x07}), (memory_operand{rdi, none, 0, 0}));         // mov (%rdi),%rax
   EXPECT_EQ(of({0x8B, 0x41, 0xF8}), (memory_operand{rcx, none, 0, -8}));        // mov -8(%rcx),%eax
   EXPECT_EQ(of({0x49, 0x8B, 0x45, 0x00}), (memory_operand{r13, none, 0, 0}));   // mov (%r13),%rax
@@ -29,7 +29,7 @@ TEST(memory_operand, of_one_register) {
             (memory_operand{rsi, none, 0, 0})); // lock add %rax,(%rsi)
 }
 
-TEST(memory_operand, of_two_registers) {
+TEST(memory_operand, has_two_registers) {
   EXPECT_EQ(of({0x48, 0x89, 0x14, 0xD7}),
             (memory_operand{rdi, rdx, 3, 0})); // mov %rdx,(%rdi,%rdx,8)
   EXPECT_EQ(of({0x43, 0x8B, 0x44, 0xBE, 0x10}),
@@ -37,12 +37,12 @@ TEST(memory_operand, of_two_registers) {
   EXPECT_EQ(of({0x42, 0x8B, 0x04, 0x20}), (memory_operand{rax, r12, 0, 0})); // mov (%rax,%r12),%eax
 }
 
-TEST(memory_operand, of_an_index_alone) {
+TEST(memory_operand, may_be_an_index_alone) {
   // mov 8(,%rcx,8),%rax
   EXPECT_EQ(of({0x48, 0x8B, 0x04, 0xCD, 8, 0, 0, 0}), (memory_operand{none, rcx, 3, 8}));
 }
 
-TEST(memory_operand, of_vector_instructions) {
+TEST(memory_operand, is_found_in_vector_instructions) {
   EXPECT_EQ(of({0x66, 0x0F, 0x10, 0x00}), (memory_operand{rax, none, 0, 0})); // movupd (%rax),%xmm0
   EXPECT_EQ(of({0xF2, 0x41, 0x0F, 0x58, 0x04, 0xC0}),
             (memory_operand{r8, rax, 3, 0})); // addsd (%r8,%rax,8),%xmm0
@@ -60,10 +60,13 @@ TEST(memory_operand, of_vector_instructions) {
             (memory_operand{rax, r8, 0, 0})); // vmovups (%rax,%r8),%zmm0
   EXPECT_EQ(of({0x62, 0xD1, 0x7C, 0x48, 0x10, 0x00}),
             (memory_operand{r8, none, 0, 0})); // vmovups (%r8),%zmm0
+  // AVX-512 encodes a displacement of one byte in units of the operand: 1 stands for 64.
+  EXPECT_EQ(of({0x62, 0xF1, 0x7C, 0x48, 0x10, 0x40, 0x01}),
+            (memory_operand{rax, none, 0, 64})); // vmovups 64(%rax),%zmm0
 }
 
-// The vector of indices is in no register that a handler changes.
-TEST(memory_operand, of_a_gather) {
+// The indices are in a vector register, which the handler does not change.
+TEST(memory_operand, is_the_base_of_a_gather) {
   // vgatherqpd %ymm2,(%rax,%ymm1,8),%ymm0
   EXPECT_EQ(of({0xC4, 0xE2, 0xED, 0x93, 0x04, 0xC8}), (memory_operand{rax, none, 0, 0}));
 }

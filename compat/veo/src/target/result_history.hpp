@@ -8,18 +8,19 @@
 
 namespace farcall::veo {
 
-/// Results of a context's last requests, for veo_prev_req_result().
+/// Results of the last requests of a context, which veo_prev_req_result() returns.
 class result_history {
  public:
   void push(std::uint64_t result) noexcept { results_[count_++ % kept] = result; }
 
-  /// Requests that the host did by itself had the result 0.
+  /// Adds the results of requests that the host has executed itself. The result of each is 0.
   void push_zeros(std::uint32_t n) noexcept {
     for (std::uint32_t i = std::min<std::uint32_t>(n, kept); i > 0; --i)
       push(0);
   }
 
-  /// Of the request `offset` before the last one; nothing when there was none, or long ago.
+  /// Returns the result of an earlier request. `offset` counts backwards; 0 is the last request.
+  /// Returns none if there was no such request, or if it is older than 1024 requests.
   [[nodiscard]] std::optional<std::uint64_t> before(int offset) const noexcept {
     const auto back = static_cast<std::uint64_t>(offset);
     if (offset < 0 || back >= kept || back >= count_) return std::nullopt;

@@ -24,7 +24,7 @@ struct open_module {
 
 std::mutex mutex;
 
-// Never destroyed: threads may still ask while the program ends.
+// The list is never destroyed, because threads may still look up signatures while the program ends.
 std::vector<std::unique_ptr<open_module>>& modules() {
   static auto& all = *new std::vector<std::unique_ptr<open_module>>;
   return all;
@@ -58,7 +58,7 @@ void open_debug_information() noexcept {
     for (loaded_module& module : loaded_modules())
       open(std::move(module));
   } catch (const std::exception&) {
-    // Out of memory: a look-up tries again.
+    // Ignore that memory is exhausted, because signature_of() opens the file later.
   }
 }
 
@@ -70,7 +70,7 @@ void close_debug_information() noexcept {
       return std::find(loaded.begin(), loaded.end(), module->place) == loaded.end();
     });
   } catch (const std::exception&) {
-    // Out of memory: the next call closes them.
+    // Ignore that memory is exhausted, because the next call closes the files.
   }
 }
 

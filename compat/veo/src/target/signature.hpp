@@ -6,9 +6,10 @@
 
 namespace farcall::veo {
 
-/// What the calling conventions tell apart; a structure of one word is what its register holds.
-/// `unknown`: a type about which nothing is known. `wide`: one that does not travel in one
-/// register, as larger structures, long double and complex numbers.
+/// Classes of types that the calling conventions distinguish. A structure that fits one word has
+/// the class of the register in which it is passed. Types of the class `wide` do not fit one
+/// register, such as larger structures, long double and complex numbers. The class `unknown` is for
+/// types of which the debug information says nothing.
 enum class value_class : std::uint8_t {
   unknown,
   none, // void
@@ -33,16 +34,16 @@ struct signature {
   friend bool operator==(const signature&, const signature&) = default;
 };
 
-/// Looks the function that starts at `code` up in the debug information of the library, or program,
-/// that contains it; nothing without debug information (`-g`), or if this was built without libdw.
-/// Any thread.
+/// Returns the signature of the function that starts at `code`, taken from the debug information of
+/// the function's library or program. Returns none if there is no debug information (compile with
+/// `-g`), or if this code was built without libdw. Thread-safe.
 std::optional<signature> signature_of(const void* code) noexcept;
 
-/// Opens the debug information of all libraries that are loaded: after dlopen(), because files may
-/// be removed, or replaced, before a function of theirs is called for the first time.
+/// Opens the debug information of all loaded libraries. Call it after dlopen(), because the files
+/// may be removed or replaced before their functions are first called.
 void open_debug_information() noexcept;
 
-/// Closes the debug information of libraries that have gone: after dlclose().
+/// Closes the debug information of libraries that have been unloaded. Call it after dlclose().
 void close_debug_information() noexcept;
 
 } // namespace farcall::veo

@@ -148,7 +148,7 @@ TEST(signature_of, libraries_that_come_and_go) {
   const scratch_folder folder;
   const auto path = folder.path() / "libcome_and_go.so";
   for (int turn = 0; turn < 3; ++turn) {
-    // A copy, because the loader gives an open library again.
+    // A copy, because the loader would return the library that is open.
     std::filesystem::copy_file(turn % 2 == 0 ? FARCALL_VEO_TEST_KERNELS_DEBUG
                                              : FARCALL_VEO_TEST_KERNELS_PLAIN,
                                path, std::filesystem::copy_options::overwrite_existing);
@@ -161,7 +161,7 @@ TEST(signature_of, libraries_that_come_and_go) {
   }
 }
 
-/// A library with one function, `half`, which is at the same place for each type.
+/// Writes a library with one function, `half`, at the same address for each type.
 void write_half_of(const char* type, const std::filesystem::path& path) {
   const std::string source = path.string() + ".c";
   std::ofstream(source) << type << " half(" << type << " a) { return a / 2; }\n";
@@ -193,7 +193,7 @@ TEST(signature_of, library_that_is_replaced_once_it_is_loaded) {
   EXPECT_EQ(signature_of(library["half"]), real_from_real);
 }
 
-// The system gives the removed file to the superuser only, and types of the other file are wrong.
+// Only the superuser can open the removed file; types of the new file would be wrong.
 TEST(signature_of, library_that_is_replaced_before_a_look) {
   const scratch_folder folder;
   const auto path = folder.path() / "libunseen.so";
@@ -235,7 +235,7 @@ TEST(signature_of, library_whose_split_debug_information_is_removed) {
   EXPECT_EQ(signature_of(library["half"]), real_from_real);
 }
 
-TEST(signature_of, library_with_a_relative_name_after_a_change_of_folder) {
+TEST(signature_of, library_with_a_relative_name_after_chdir) {
   const auto before = std::filesystem::current_path();
   const std::filesystem::path path(FARCALL_VEO_TEST_KERNELS_C);
   std::filesystem::current_path(path.parent_path());
@@ -248,7 +248,8 @@ TEST(signature_of, library_with_a_relative_name_after_a_change_of_folder) {
   close_debug_information();
 }
 
-/// What only debuggers read of a library: its bytes can be anything.
+/// Returns the debug sections of a library, which the loader does not read, so that tests can
+/// damage them.
 std::vector<std::span<char>> debug_sections(std::string& file) {
   ElfW(Ehdr) header;
   std::memcpy(&header, file.data(), sizeof header);
@@ -268,7 +269,7 @@ std::vector<std::span<char>> debug_sections(std::string& file) {
   return found;
 }
 
-// Whatever the answer is: there is one.
+// Any result is right; the test checks that there is one.
 TEST(signature_of, damaged_libraries_does_no_harm) {
   const scratch_folder folder;
   std::ifstream original(FARCALL_VEO_TEST_KERNELS_C, std::ios::binary);
@@ -318,7 +319,7 @@ TEST(signature_of, libraries_without_debug_information) {
   EXPECT_EQ(signature_of(lines["same_real"]), std::nullopt);
 }
 
-TEST(signature_of, what_is_no_code) {
+TEST(signature_of, addresses_without_code) {
   EXPECT_EQ(signature_of(nullptr), std::nullopt);
   EXPECT_EQ(signature_of(reinterpret_cast<const void*>(0x10)), std::nullopt);
   const int local = 0;

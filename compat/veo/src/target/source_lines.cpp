@@ -24,7 +24,7 @@ namespace farcall::veo {
 namespace {
 
 constexpr const char* option = "--farcall-veo-source-lines";
-constexpr std::size_t most_places = 32;
+constexpr std::size_t max_places = 32;
 constexpr std::size_t digits = 17;
 
 void put_address(std::array<char, digits>& text, std::uint64_t address) noexcept {
@@ -37,11 +37,11 @@ void put_address(std::array<char, digits>& text, std::uint64_t address) noexcept
   std::memmove(text.data(), text.data() + at, digits - at);
 }
 
-/// Until it has ended, or a few seconds have passed.
+/// Waits at most 3 s for the end of the child process, then kills the child.
 void wait_for(pid_t child) noexcept {
   constexpr timespec moment{.tv_sec = 0, .tv_nsec = 2'000'000};
-  constexpr int most_moments = 1'500;
-  for (int i = 0; i < most_moments; ++i) {
+  constexpr int max_moments = 1'500;
+  for (int i = 0; i < max_moments; ++i) {
     if (::waitpid(child, nullptr, WNOHANG) != 0) return;
     ::nanosleep(&moment, nullptr);
   }
@@ -53,19 +53,21 @@ void wait_for(pid_t child) noexcept {
 
 void write_source_lines(std::span<void* const> places) noexcept {
   char program[] = "/proc/self/exe";
-  std::array<char*, 3 * most_places + 3> words{};
-  std::array<std::array<char, digits>, most_places> addresses;
-  std::array<std::array<char, digits>, most_places> bases;
+  std::array<char*, 3 * max_places + 3> words{};
+  std::array<std::array<char, digits>, max_places> addresses;
+  std::array<std::array<char, digits>, max_places> bases;
   std::size_t count = 0;
   words[count++] = program;
   words[count++] = const_cast<char*>(option);
-  for (std::size_t i = 0; i < places.size() && i < most_places; ++i) {
+  for (std::size_t i = 0; i < places.size() && i < max_places; ++i) {
     Dl_info info{};
     if (::dladdr(places[i], &info) == 0 || info.dli_fname == nullptr) continue;
-    // The program itself may be known by any name.
+    // Use /proc/self/exe for a name without a slash: it is the program itself, whose recorded name
+    // can be any argv[0].
     char* const file =
         std::strchr(info.dli_fname, '/') == nullptr ? program : const_cast<char*>(info.dli_fname);
-    // A call is before the place that it returns to.
+    // Subtract 1 from a return address to get an address inside the call, because a return address
+    // is behind the call.
     put_address(addresses[i], reinterpret_cast<std::uintptr_t>(places[i]) -
                                   reinterpret_cast<std::uintptr_t>(info.dli_fbase) -
                                   (i == 0 ? 0 : 1));
@@ -85,7 +87,8 @@ bool is_for_source_lines(int argc, char** argv) noexcept {
   constexpr int hexadecimal = 16;
   for (int i = 2; i + 2 < argc; i += 3) {
     const std::uint64_t base = std::strtoull(argv[i + 2], nullptr, hexadecimal);
-    // The process that has failed waits, and has the file still mapped.
+    // The file can be opened by its mapping, because the failed process waits and still has the
+    // file mapped.
     const debug_info information(open_mapped_file(::getppid(), base, argv[i]));
     const std::string line = information.line_at(std::strtoull(argv[i + 1], nullptr, hexadecimal));
     if (!line.empty()) std::fprintf(stderr, "  at %s\n", line.c_str());

@@ -4,16 +4,17 @@
 
 namespace farcall::veo {
 
-/// Files and lines of code, for traces. A process that has crashed cannot read debug information
-/// any more, so this program is started again, only to do that.
+/// Prints source files and line numbers for stack traces. A second instance of the program reads
+/// the debug information, because a crashed process cannot do so safely.
 
-/// Writes a line to standard error for each place that debug information knows; the first is where
-/// the process was, the others are where calls return to. For handlers of signals: no allocation,
-/// no lock. Takes milliseconds, at most a few seconds. The program's main() has to begin with
-/// is_for_source_lines().
+/// Writes a line to standard error for each address whose source line is known from debug
+/// information. The first address is a program counter, the others are return addresses. Safe in
+/// signal handlers, because it does not allocate or lock. Blocks for milliseconds, at most for 3 s.
+/// The program's main() must begin with a call of is_for_source_lines().
 void write_source_lines(std::span<void* const> places) noexcept;
 
-/// Whether this process has been started by that. Then it has done what it was started for.
+/// Returns true if write_source_lines() in another process has started this process. In this case
+/// is_for_source_lines() has already written the source lines, and main() must return at once.
 [[nodiscard]] bool is_for_source_lines(int argc, char** argv) noexcept;
 
 } // namespace farcall::veo

@@ -3,7 +3,7 @@
 #include "../kernel/vhcall_host.h"
 #include "../vhcall_messages.hpp"
 
-#include <farcall/offload/call.hpp>
+#include <farcall/async/call.hpp>
 
 #include <atomic>
 #include <cerrno>
@@ -13,11 +13,12 @@
 namespace farcall::veo {
 namespace {
 
-/// Identifier of this process, or -1 while it is the host of VHcall itself.
+/// Identifier of this process while VHcalls are forwarded to the program; -1 while this process
+/// itself is the host of VHcall.
 std::atomic<std::int32_t> forwarding{-1};
 
-/// Asks the program. Not by the kernel's own thread: while a worker waits it may take up the next
-/// request of its context.
+/// Calls `f` in the program and waits for the result. The call is made on another thread, because a
+/// worker thread that waits for a reply may execute the next request of its context meanwhile.
 template <class F, class... A>
 auto ask_program(const F& f, const A&... arguments) {
   return std::async(std::launch::async, [&] { return sync(host(), f, arguments...); }).get();
@@ -27,7 +28,7 @@ std::uint64_t address_of(const void* memory) noexcept {
   return reinterpret_cast<std::uintptr_t>(memory);
 }
 
-/// C code calls these.
+/// Returns the result of `f`, or -EIO if `f` throws, because the callers are C code.
 template <class R, class F>
 R or_error(F&& f) noexcept {
   try {

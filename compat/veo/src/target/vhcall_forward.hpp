@@ -6,10 +6,12 @@ struct vhcall_host;
 
 namespace farcall::veo {
 
-/// From now on the program is the host of kernels' VHcalls; the identifier tells it who calls.
+/// Makes the program the host of the VHcalls of this process. The identifier tells the program
+/// which helper process makes a call.
 void forward_vhcall(std::int32_t identifier) noexcept;
 
 } // namespace farcall::veo
 
-/// For libsysve, which asks at each call: who is the host, or null for this process itself.
+/// Returns the functions of the VHcall host, or null if this process itself is the host. libsysve
+/// calls this function for each VHcall.
 extern "C" const vhcall_host* farcall_vhcall_host();

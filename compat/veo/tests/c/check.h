@@ -1,4 +1,4 @@
-/* How the programs in C say what went wrong. */
+/* Reports of failures in the programs in C. */
 #ifndef COMPAT_VEO_TESTS_C_CHECK_H
 #define COMPAT_VEO_TESTS_C_CHECK_H
 
@@ -8,7 +8,7 @@
 
 static int failures = 0;
 
-/* Goes on after a failure: main() returns `failures != 0`. */
+/* Checks a condition, and continues after a failure: main() returns `failures != 0`. */
 #define CHECK(condition)                                                                           \
   do {                                                                                             \
     if (!(condition)) {                                                                            \
@@ -18,7 +18,7 @@ static int failures = 0;
     }                                                                                              \
   } while (0)
 
-/* What nothing can follow. */
+/* Checks a condition, and ends the program after a failure. */
 #define NEED(condition)                                                                            \
   do {                                                                                             \
     CHECK(condition);                                                                              \

@@ -1,5 +1,5 @@
-/* Hooks from a program that is linked to fixed addresses, as old ones are: there, the address of a
-   function of a library is one in the program, which the library has to take for its own. */
+/* Hooks from a program that is linked at fixed addresses, like old programs. Addresses of library
+   functions are then in the program (PLT), and the library must accept them as keys. */
 #include <ve_offload.h>
 
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static void on_alloc(void* payload, ...) {
 int main(void) {
   struct veo_proc_handle* const proc = veo_proc_create(0);
   NEED(proc != NULL);
-  /* By way of an integer, as strict C wants it. */
+  /* Cast by way of an integer, because of -Wpedantic. */
   void* const function = (void*)(uintptr_t)&veo_alloc_mem;
   veo_register_hook(function, &on_alloc, NULL);
   uint64_t address = 0;

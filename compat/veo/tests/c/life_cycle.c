@@ -1,4 +1,4 @@
-/* The life of a process of kernels, from a program in C as it was written in the eighties. */
+/* Life cycle of a process of kernels, in a program in C89. */
 #include <urpc_time.h>
 #include <ve_offload.h>
 #include <veo_time.h>

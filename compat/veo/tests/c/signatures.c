@@ -1,6 +1,5 @@
-/* Declares all functions once more, as the API has them, and so that a compiler objects where a
-   header differs; then asks for each of them, so that a linker objects where the library lacks one.
- */
+/* Declares all functions of the API again, so that the compiler reports headers that differ, and
+   uses each function, so that the linker reports functions that the library lacks. */
 #include <farcall_veo.h>
 #include <ve_offload.h>
 #include <veo_vedma.h>

@@ -1,5 +1,5 @@
-! The life of a process of kernels, from a program in Fortran. The interfaces are those of
-! ve_offload.h; what is opaque there is a pointer here.
+! Life cycle of a process of kernels, in a program in Fortran. The interfaces are like
+! ve_offload.h; opaque types are pointers here.
 module veo
   use, intrinsic :: iso_c_binding
   implicit none
@@ -134,7 +134,7 @@ program life_cycle
   dot = veo_get_sym(proc, library, "dot"//c_null_char)
   call check(scale /= 0 .and. dot /= 0, "veo_get_sym")
 
-  ! All on the stack of the kernel.
+  ! All arguments on the kernel's stack.
   x = [(real(i, c_double), i=1, n)]
   factor = 3
   length = n
@@ -149,7 +149,7 @@ program life_cycle
   call check(res == n, "the result of scale_array")
   call check(all(x == [(3*real(i, c_double), i=1, n)]), "the scaled array")
 
-  ! In memory of the process, asynchronously.
+  ! Data in memory of the process, asynchronously.
   context = veo_context_open(proc)
   call check(c_associated(context), "veo_context_open")
   call check(veo_alloc_mem(proc, address, int(16*n, c_size_t)) == 0, "veo_alloc_mem")

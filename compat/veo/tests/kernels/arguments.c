@@ -1,7 +1,7 @@
-/* Kernels that say which arguments they got. */
+/* Kernels that return their arguments. */
 #include <stdint.h>
 
-/* --- one argument each: what the kernel sees, widened by its own type ------------------------- */
+/* --- one argument each, returned as the kernel sees it, extended by its type ------------------ */
 
 int64_t from_i64(int64_t v) { return v; }
 uint64_t from_u64(uint64_t v) { return v; }
@@ -12,7 +12,7 @@ uint64_t from_u16(uint16_t v) { return v; }
 int64_t from_i8(int8_t v) { return v; }
 uint64_t from_u8(uint8_t v) { return v; }
 
-/* Thousandths, so that the answer is an integer whatever the caller knows of the kernel's type. */
+/* Return thousandths as an integer, so that the caller need not know the result's type. */
 int64_t from_double(double v) { return (int64_t)(v * 1000); }
 int64_t from_float(float v) { return (int64_t)(v * 1000); }
 
@@ -23,8 +23,8 @@ float halved_float(float v) { return v / 2; }
 int minus_one(void) { return -1; }
 int8_t minus_two(void) { return -2; }
 int16_t minus_three(void) { return -3; }
-uint32_t most_u32(void) { return UINT32_MAX; }
-uint8_t most_u8(void) { return UINT8_MAX; }
+uint32_t max_u32(void) { return UINT32_MAX; }
+uint8_t max_u8(void) { return UINT8_MAX; }
 _Bool truth(uint64_t v) { return v != 0; }
 void no_result(uint64_t* to) { *to = 1; }
 uint64_t* a_pointer(uint64_t* p) { return p + 1; }
@@ -37,7 +37,7 @@ enum colour a_colour(uint64_t is_blue) { return is_blue ? blue : red; }
 int64_t seen_integers[10];
 double seen_reals[11];
 
-/* More of either class than there are registers for it, of all sizes, taking turns. */
+/* Takes more integers and reals than there are registers, of all sizes, alternating. */
 uint64_t mixed(int8_t i0, double r0, uint8_t i1, float r1, int16_t i2, double r2, uint16_t i3,
                float r3, int32_t i4, double r4, uint32_t i5, float r5, int64_t i6, double r6,
                uint64_t i7, float r7, int8_t i8, double r8, int32_t i9, float r9, double r10) {
@@ -50,7 +50,7 @@ uint64_t mixed(int8_t i0, double r0, uint8_t i1, float r1, int16_t i2, double r2
   return 21;
 }
 
-/* The sum of 1 * first, 2 * second, ... tells their order. */
+/* Returns 1 * first + 2 * second + ..., which depends on the order. */
 int64_t ten_doubles(double a, double b, double c, double d, double e, double f, double g, double h,
                     double i, double j) {
   return (int64_t)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j);
@@ -99,7 +99,7 @@ struct three_words make_structure(int64_t a) {
 
 long double largest(long double a) { return a; }
 
-/* A structure of one word travels as one. */
+/* A structure of one word, which is passed like a word. */
 struct one_word {
   int32_t low, high;
 };
@@ -112,7 +112,7 @@ struct particle {
   int32_t number;
 };
 
-/* Moves it, and says its number. */
+/* Moves the particle, and returns its number. */
 int64_t move_particle(struct particle* p, double by) {
   for (int i = 0; i < 3; ++i)
     p->place[i] += by;
@@ -120,7 +120,7 @@ int64_t move_particle(struct particle* p, double by) {
   return p->number;
 }
 
-/* In, out, and both, between arguments by value: out[i] = in[i] * factor; both[i] += shift. */
+/* Stack arguments between values: out[i] = in[i] * factor; both[i] += shift. */
 int64_t stack_and_values(const int32_t* in, double factor, double* out, int64_t n, float shift,
                          float* both, int8_t last) {
   for (int64_t i = 0; i < n; ++i) {
@@ -130,7 +130,7 @@ int64_t stack_and_values(const int32_t* in, double factor, double* out, int64_t 
   return last;
 }
 
-/* Ten copies: each word gets its number added. */
+/* Adds to each of ten words its number. */
 uint64_t ten_words(uint64_t* a, uint64_t* b, uint64_t* c, uint64_t* d, uint64_t* e, uint64_t* f,
                    uint64_t* g, uint64_t* h, uint64_t* i, uint64_t* j) {
   uint64_t* const all[] = {a, b, c, d, e, f, g, h, i, j};

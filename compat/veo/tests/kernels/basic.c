@@ -1,4 +1,5 @@
-/* Kernels that count, remember, wait and look around. Built twice: as users do, and stripped. */
+/* Kernels that count, record, wait and inspect their process. Built with debug information, and
+   stripped. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
@@ -33,7 +34,7 @@ uint64_t store_word(uint64_t* to, uint64_t value) {
   return value;
 }
 
-/* The name is as long as names may be. */
+/* The name has the maximum length. */
 #ifdef VEO_LONG_NAME
 uint64_t VEO_LONG_NAME(void) { return 255; }
 #endif
@@ -47,14 +48,14 @@ uint64_t count(void) { return __atomic_add_fetch(&counter, 1, __ATOMIC_SEQ_CST);
 uint64_t counted(void) { return __atomic_load_n(&counter, __ATOMIC_SEQ_CST); }
 uint64_t count_in_thread(void) { return ++counter_of_thread; }
 
-/* What was noted, in the order of the calls. */
-enum { longest_trace = 4096 };
-uint64_t trace[longest_trace];
+/* Recorded values, in the order of the calls. */
+enum { max_trace = 4096 };
+uint64_t trace[max_trace];
 uint64_t traced;
 
 uint64_t note(uint64_t what) {
   const uint64_t at = __atomic_fetch_add(&traced, 1, __ATOMIC_SEQ_CST);
-  if (at < longest_trace) trace[at] = what;
+  if (at < max_trace) trace[at] = what;
   return at;
 }
 
@@ -65,7 +66,7 @@ static void nap(long microseconds) {
   nanosleep(&t, NULL);
 }
 
-/* True when the word becomes other than 0; false when that takes half a minute. */
+/* Waits until the word is not 0; returns false after half a minute. */
 static int becomes_set(const uint64_t* word) {
   struct timespec start, now;
   clock_gettime(CLOCK_MONOTONIC, &start);
@@ -77,15 +78,15 @@ static int becomes_set(const uint64_t* word) {
   return 1;
 }
 
-/* Says in gate[0] that it has begun, and waits for gate[1]. Its value then; 0 when it gave up. */
+/* Sets gate[0], waits until gate[1] is not 0, and returns it; 0 after the time limit. */
 uint64_t wait_at(uint64_t* gate) {
   __atomic_store_n(&gate[0], 1, __ATOMIC_SEQ_CST);
   return becomes_set(&gate[1]) ? gate[1] : 0;
 }
 
-/* A server for one who has nothing but memory to talk over: as long as calls[0], a flag, is not 2,
-   it answers each 1 there with the double of calls[1] in calls[1], and a 0 in calls[0]. Where that
-   is was told before, by set_calls. How many there were; all bits when it gave up. */
+/* A server that programs call through memory, at the address from set_calls. While calls[0] is not
+   2, it handles each 1 there: it doubles calls[1] and sets calls[0] to 0. Returns the number of
+   calls; all bits after the time limit. */
 static uint64_t* calls;
 
 uint64_t set_calls(uint64_t* where) {
@@ -102,7 +103,8 @@ uint64_t serve_calls(void) {
   }
 }
 
-/* The same as wait_at, and says where a variable on its stack lies, whose value it returns. */
+/* Waits like wait_at, but gate[0] gets the address of a variable on the stack, whose value is
+   returned. */
 uint64_t show_stack_at(uint64_t* gate) {
   volatile uint64_t here = 1234;
   __atomic_store_n(&gate[0], (uint64_t)(uintptr_t)&here, __ATOMIC_SEQ_CST);
@@ -114,7 +116,7 @@ uint64_t pause_for(uint64_t microseconds) {
   return microseconds;
 }
 
-/* Stores only after a while, so that what does not wait for it comes too early. */
+/* Stores after a delay, so that requests that do not wait for it run too early. */
 uint64_t store_late(uint64_t* to, uint64_t value) {
   nap(20000);
   *to = value;
@@ -137,7 +139,7 @@ uint64_t sum_words(const int64_t* p, uint64_t n) {
   return (uint64_t)sum;
 }
 
-/* p[i] = first + i, in bytes. */
+/* Sets p[i] = first + i. */
 uint64_t fill_bytes(uint8_t* p, uint64_t n, uint8_t first) {
   for (uint64_t i = 0; i < n; ++i)
     p[i] = (uint8_t)(first + i);
@@ -155,14 +157,14 @@ uint64_t copy_bytes(uint8_t* to, const uint8_t* from, uint64_t n) {
   return n;
 }
 
-/* Uses so much stack, and returns how many frames that were. Each keeps a number until its callee
-   has returned, so that no compiler can do without them; none is larger than a page, so that none
-   leaps over the end of the stack. */
+/* Uses `size` bytes of stack, and returns the number of frames. Each frame keeps a number until its
+   callee has returned, so that compilers cannot remove it. Frames are at most one page, so that
+   none skips the guard page. */
 enum { frame_size = 4096 };
 
 __attribute__((noinline)) uint64_t use_stack(uint64_t size) {
   volatile unsigned char frame[frame_size];
-  __asm__ volatile("" : : "r"(frame) : "memory"); /* or clang makes a loop of it, with one frame */
+  __asm__ volatile("" : : "r"(frame) : "memory"); /* otherwise clang makes a loop with one frame */
   frame[0] = (unsigned char)(size / frame_size);
   frame[frame_size - 1] = 1;
   const uint64_t below = size > frame_size ? use_stack(size - frame_size) : 0;
@@ -170,27 +172,28 @@ __attribute__((noinline)) uint64_t use_stack(uint64_t size) {
   return below + frame[frame_size - 1];
 }
 
-/* --- what is around --------------------------------------------------------------------------- */
+/* --- environment ------------------------------------------------------------------------------ */
 
-static uint64_t answer(const char* text, char* to, uint64_t size) {
+static uint64_t reply(const char* text, char* to, uint64_t size) {
   if (text == NULL || strlen(text) >= size) return 0;
   memcpy(to, text, strlen(text) + 1);
   return strlen(text) + 1;
 }
 
-/* The value with its final zero, and how long that is; 0 when there is none, or not enough room. */
+/* Copies a variable's value and returns its size with the final zero; 0 if it is unset or does not
+   fit. */
 uint64_t environment(const char* name, char* value, uint64_t size) {
-  return answer(getenv(name), value, size);
+  return reply(getenv(name), value, size);
 }
 
 uint64_t load(const char* file) { return dlopen(file, RTLD_NOW) != NULL; }
 
 uint64_t working_folder(char* to, uint64_t size) {
   char folder[4096];
-  return answer(getcwd(folder, sizeof folder), to, size);
+  return reply(getcwd(folder, sizeof folder), to, size);
 }
 
-/* How many processors the calling thread may use. */
+/* Returns the number of CPUs that the calling thread may use. */
 uint64_t processors(void) {
   cpu_set_t set;
   CPU_ZERO(&set);

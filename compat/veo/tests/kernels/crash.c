@@ -1,4 +1,4 @@
-/* A library that cannot be loaded: the loader calls this, with its lock held. */
+/* A library whose constructor crashes while the loader holds its lock. */
 static int* volatile nowhere;
 
 __attribute__((constructor)) static void write_nowhere(void) { *nowhere = 1; }

@@ -38,7 +38,7 @@ double sum_doubles(const double* p, std::uint64_t n) {
 }
 }
 
-// Users look such names up as the compiler writes them.
+// Users look up the mangled names.
 namespace veo_test_kernels {
 std::int64_t twice(std::int64_t v) { return 2 * v; }
 } // namespace veo_test_kernels

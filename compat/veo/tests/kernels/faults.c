@@ -21,7 +21,7 @@ static void* thread_that_writes_nowhere(void* unused) {
   return 0;
 }
 
-/* A thread of its own does it, and the kernel waits for that one. */
+/* Fails in a new thread, for which the kernel waits. */
 uint64_t write_nowhere_in_a_thread(void) {
   pthread_t thread;
   if (pthread_create(&thread, 0, thread_that_writes_nowhere, 0) != 0) return 1;
@@ -45,7 +45,7 @@ uint64_t divide_by_zero(void) {
 #if defined(__x86_64__)
   return (uint64_t)(many / zero);
 #else
-  /* Other processors go on. */
+  /* Other processors do not raise the signal themselves. */
   raise(SIGFPE);
   return (uint64_t)zero;
 #endif
@@ -53,7 +53,7 @@ uint64_t divide_by_zero(void) {
 
 static volatile double nothing;
 
-/* 1 when it goes on. */
+/* Returns 1 if the division raises no signal. */
 uint64_t divide_double_by_zero(void) {
   const double infinity = 1.0 / nothing;
   return infinity > 1.0;
@@ -65,23 +65,23 @@ uint64_t call_exit(int32_t status) { exit(status); }
 
 uint64_t call_exit_at_once(int32_t status) { _exit(status); }
 
-/* What it says is in a buffer when standard output is a file. */
+/* The text stays in a buffer if standard output is a file. */
 uint64_t print_and_exit(int32_t status) {
-  printf("last words");
+  printf("last output");
   exit(status);
 }
 
-/* The same with the lock of the stream held, as by a function of the library that calls exit(). */
+/* Prints and exits with the stream's lock held, like a library function that calls exit(). */
 uint64_t print_and_exit_with_lock(int32_t status) {
   flockfile(stdout);
-  printf("last words");
+  printf("last output");
   exit(status);
 }
 
 static int ends[2];
 static volatile int reads;
 
-/* Waits with the lock of a stream held, for what nobody writes. */
+/* Blocks for ever with the lock of a stream held: the pipe has no writer. */
 static void* thread_that_reads(void* unused) {
   (void)unused;
   FILE* const file = fdopen(ends[0], "r");
@@ -102,7 +102,7 @@ uint64_t print_and_exit_beside_a_reader(int32_t status) {
 
 uint64_t raise_signal(int32_t number) { return (uint64_t)raise(number); }
 
-/* Until the stack is used up. */
+/* Recurses until the stack overflows. */
 __attribute__((noinline)) uint64_t use_all_stack(uint64_t depth) {
   volatile uint64_t frame[512];
   frame[0] = depth;

@@ -1,6 +1,6 @@
-! Kernels in Fortran: with its own conventions, and with those of C.
+! Kernels in Fortran: with Fortran's calling conventions, and with C's.
 
-! All by reference, and a name with an underscore behind it.
+! Arguments by reference, and a name with an underscore at its end.
 integer(8) function scale_array(x, n, factor)
   implicit none
   integer(8), intent(in) :: n
@@ -36,16 +36,16 @@ contains
     dot = dot_product(a, b)
   end function dot
 
-  ! What it prints is in a buffer when standard output is a file.
+  ! The text stays in a buffer if standard output is a file.
   subroutine print_and_stop() bind(c, name="print_and_stop")
-    print '(a)', "last words"
+    print '(a)', "last output"
     stop 3
   end subroutine print_and_stop
 
   ! Ends the program by exit(), within the library's own code.
   subroutine print_and_read_nothing() bind(c, name="print_and_read_nothing")
     integer :: value
-    print '(a)', "last words"
+    print '(a)', "last output"
     open (unit=10, file="/dev/null", status="old")
     read (10, *) value
   end subroutine print_and_read_nothing

@@ -5,7 +5,7 @@
 
 uint64_t get_tag(void* p) { return (uint64_t)(uintptr_t)p >> 59; }
 
-/* As they should be used. */
+/* Strips the tag, as kernels should. */
 uint64_t sum_without_tag(void* p, uint64_t n) {
   const uint64_t* words = (const uint64_t*)veo_get_hmem_addr(p);
   uint64_t sum = 0;
@@ -14,7 +14,7 @@ uint64_t sum_without_tag(void* p, uint64_t n) {
   return sum;
 }
 
-/* As the card allowed them to be used. */
+/* Uses tagged addresses directly, which the card allowed. */
 uint64_t sum_with_tag(const uint64_t* p, uint64_t n) {
   uint64_t sum = 0;
   for (uint64_t i = 0; i < n; ++i)
@@ -28,7 +28,7 @@ uint64_t fill_with_tag(uint64_t* p, uint64_t n, uint64_t first) {
   return n;
 }
 
-/* Of many types and through many registers at once. */
+/* Uses tagged addresses of several types in several registers at once. */
 double mix_with_tags(const double* a, const float* b, const uint8_t* c, int32_t* d, uint64_t n) {
   double sum = 0;
   for (uint64_t i = 0; i < n; ++i) {
@@ -40,4 +40,4 @@ double mix_with_tags(const double* a, const float* b, const uint8_t* c, int32_t*
 
 int64_t is_tagged(const void* p) { return veo_is_ve_addr(p); }
 int64_t identifier(const void* p) { return veo_get_proc_identifier_from_hmem(p); }
-int64_t most_identifiers(void) { return veo_get_max_proc_identifier(); }
+int64_t max_identifiers(void) { return veo_get_max_proc_identifier(); }

@@ -2,7 +2,7 @@
 #include <omp.h>
 #include <stdint.h>
 
-uint64_t most_threads(void) { return (uint64_t)omp_get_max_threads(); }
+uint64_t max_threads(void) { return (uint64_t)omp_get_max_threads(); }
 
 uint64_t threads_seen(int32_t wanted) {
   uint64_t seen = 0;
@@ -11,7 +11,7 @@ uint64_t threads_seen(int32_t wanted) {
   return seen;
 }
 
-/* The threads besides the kernel's own write where there is no memory. */
+/* All threads except the kernel's own write to unmapped memory. */
 uint64_t write_nowhere_in_threads(int32_t threads) {
   static int* volatile nowhere;
 #pragma omp parallel num_threads(threads)
@@ -21,7 +21,8 @@ uint64_t write_nowhere_in_threads(int32_t threads) {
   return 0;
 }
 
-/* 1 + 2 + ... + n, with all threads, so often. 0 when one of the sums was wrong. */
+/* Computes 1 + 2 + ... + n with all threads, `times` times. Returns the sum, or 0 if one was wrong.
+ */
 uint64_t sum_often(int64_t n, int32_t times, int32_t threads) {
   uint64_t sum = 0;
   for (int32_t t = 0; t < times; ++t) {

@@ -1,4 +1,4 @@
-/* Kernels that ask what the requests before them returned. */
+/* Kernels that use results of earlier requests. */
 #include <stdint.h>
 
 #include <veo_ve.h>
@@ -13,7 +13,7 @@ uint64_t previous(int32_t offset) {
 
 uint64_t returns(uint64_t value) { return value; }
 
-/* Adds what the two before it returned. */
+/* Adds the results of the last two requests. */
 uint64_t add_previous_two(void) {
   uint64_t last = 0;
   uint64_t before = 0;

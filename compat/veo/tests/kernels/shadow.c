@@ -1,11 +1,11 @@
-/* A library with names that basic.c has too, and that uses what is in that one. */
+/* A library that defines some names of basic.c again, and uses others of basic.c. */
 #include <stdint.h>
 
 extern int64_t table[16];
 
 uint64_t variable = 4242;
 
-/* In basic.c it returns its argument. */
+/* The function in basic.c returns its argument. */
 uint64_t same(uint64_t value) { return value + 1000; }
 
 uint64_t sum_of_table(void) {

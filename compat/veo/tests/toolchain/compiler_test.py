@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ncc, nc++, nar, nranlib, nnm: options of NEC's compilers, and what comes out.
+"""ncc, nc++, nar, nranlib, nnm: options of NEC's compilers, and the results.
 
 Run as: compiler_test.py <folder with bin, include and lib>.
 """
@@ -9,7 +9,7 @@ import subprocess
 
 import toolchain
 
-# What may stand in Makefiles and scripts for the vector engine, and means nothing here.
+# Options in Makefiles and scripts for the vector engine that have no effect here.
 VECTOR_ENGINE_OPTIONS = """
     -report-all -report-format -report-file=list.L -no-report-all -report-append-mode
     -fdiag-vector=2 -fdiag-inline=0 -fdiag-parallel=1 -fdiag-system-header -assembly-list
@@ -73,19 +73,19 @@ class compiling(toolchain.test_case):
                       self.good(self.tool("ncc"), f"@{options}", file))
         self.bad(self.tool("ncc"), "@no_such_file", file)
 
-    def test_warnings_about_pragmas_are_for_those_who_ask(self):
+    def test_warnings_about_pragmas_are_optional(self):
         file = self.write("kernel.c", KERNEL)
         self.quiet(self.tool("ncc"), "-Wall", "-fsyntax-only", file)
         text = self.good(self.tool("ncc"), "-Wall", "-Wunknown-pragma", "-fsyntax-only", file)
         self.assertIn("_NEC", text)
 
-    def test_what_is_unknown_is_refused_by_its_name(self):
+    def test_unknown_options_are_refused_by_name(self):
         file = self.write("kernel.c", KERNEL)
         for option in "-mno-such-thing", "-fno-such-thing-at-all", "-fsuch-a-thing":
             text = self.bad(self.tool("ncc"), option, "-c", file, "-o", self.folder / "kernel.o")
             self.assertIn(option, text)
 
-    def test_what_the_compiler_knows_is_passed_on(self):
+    def test_options_of_the_compiler_are_passed_on(self):
         file = self.write("kernel.c", "#if !defined A || defined __OPTIMIZE__\n#error no\n#endif\n"
                           "int kernel(void) { return A; }\n")
         plain = self.folder / "plain.o"
@@ -111,7 +111,7 @@ class compiling(toolchain.test_case):
             self.assertIn("scalar", self.good(self.tool(compiler), "-mno-vector", "-E", file))
 
     def test_warnings_are_no_errors(self):
-        # They are others than those of NEC's compilers.
+        # This compiler warns of other things than NEC's.
         file = self.write("kernel.c", "static int unused;\nint kernel(void) { return 1; }\n")
         text = self.good(self.tool("ncc"), "-Wall", "-Werror", "-c", file, "-o",
                          self.folder / "kernel.o")
@@ -120,7 +120,7 @@ class compiling(toolchain.test_case):
                  self.folder / "kernel.o")
 
     def test_undeclared_functions_are_no_error(self):
-        # An undeclared one would return an int, and lose half of the pointer.
+        # An undeclared function would return an int, and lose half of the pointer.
         file = self.write("kernel.c", "#include <stdint.h>\n"
                           "int count();\n"
                           "uint64_t kernel(uint64_t address) { count(1, 2); usleep(1);\n"
@@ -142,7 +142,7 @@ class compiling(toolchain.test_case):
                 self.assertEqual(kernel(ctypes.c_uint64(tagged)), 0x600012345678)
 
     def test_feature_macros_still_work(self):
-        # veo_hmem.h comes first, and must not have decided what the system's headers declare.
+        # veo_hmem.h is included first, and must not include headers that depend on _GNU_SOURCE.
         file = self.write("kernel.c", "#define _GNU_SOURCE\n#include <sched.h>\n"
                           "int kernel(void) { return sched_getcpu(); }\n")
         self.quiet(self.tool("ncc"), "-std=c11", "-Werror=implicit-function-declaration", "-c",
@@ -181,12 +181,12 @@ class compiling(toolchain.test_case):
         self.quiet(self.tool("nc++"), "-DVALUE=3", file, "-o", program)
         self.assertEqual(self.good(program), "from 3\n")
 
-    def test_libraries_for_kernels_are_found_when_the_kernel_is_loaded(self):
+    def test_kernels_find_their_libraries_when_they_are_loaded(self):
         file = self.write("kernel.c", "#include <libvhcall.h>\n#include <veo_ve.h>\n"
                           "int kernel(void) { uint64_t v; return veo_prev_req_result(0, &v) +\n"
                           "veo_get_max_proc_identifier() + (vhcall_find(0, 0) == -1); }\n")
         library = self.folder / "libkernel.so"
-        # Without -lsysve, which is there by default.
+        # Without -lsysve, which is linked by default.
         self.quiet(self.tool("ncc"), "-shared", "-Wl,-zdefs", file, "-o", library, "-lveohmem",
                    "-laveoVE", "-lveftrace", "-lveftrace_t", "-lveftrace_p")
         self.assertEqual(ctypes.CDLL(str(library)).kernel(), -1 + 16 + 1)
@@ -194,7 +194,7 @@ class compiling(toolchain.test_case):
             self.quiet(self.tool("ncc"), "-shared", "-Wl,-zdefs", file, "-o", library, f"-l{name}",
                        "-lveohmem", "-laveoVE")
 
-    def test_a_kernel_needs_no_library_that_it_does_not_use(self):
+    def test_kernels_need_only_libraries_that_they_use(self):
         file = self.write("kernel.c", KERNEL)
         library = self.folder / "libkernel.so"
         self.quiet(self.tool("ncc"), "-shared", file, "-o", library)
@@ -217,7 +217,7 @@ class compiling(toolchain.test_case):
 
 
 class translating(toolchain.test_case):
-    """The table itself, of which the compiler does not show what it has left out."""
+    """The table of options: the compiler's command line does not show dropped options."""
 
     def translate(self, command, *options):
         script = f"""
@@ -295,7 +295,7 @@ class talking(toolchain.test_case):
         self.bad(ve_exec)
         self.assertIn("usage", self.good(ve_exec, "--help"))
 
-    def test_the_debugger_is_that_of_the_system(self):
+    def test_the_debugger_is_the_systems(self):
         fake = self.write("gdb", "#!/bin/sh\necho the real gdb: $*\n")
         fake.chmod(0o755)
         path = f"{toolchain.root / 'bin'}:{self.folder}:/bin:/usr/bin"
@@ -332,14 +332,14 @@ class talking(toolchain.test_case):
 
 
 class relinking(toolchain.test_case):
-    """With a libaveorun.a of our own, whose main() calls what its arguments name."""
+    """mk_veorun_static with a test archive, whose main() calls the functions in its arguments."""
 
     def setUp(self):
         super().setUp()
         self.quiet(self.tool("ncc"), "-c", toolchain.PROGRAMS / "static_main.c", "-o",
                    self.folder / "main.o")
         self.quiet("ar", "rcs", self.folder / "libaveorun.a", self.folder / "main.o")
-        # What the archive needs, beside it.
+        # A library that the archive needs, beside it.
         helper = self.write("helper.c", "int helper_of_main(void) { return 0; }\n")
         self.quiet("gcc", "-c", helper, "-o", self.folder / "helper.o")
         self.quiet("ar", "rcs", self.folder / "libneeded.a", self.folder / "helper.o")
@@ -390,7 +390,7 @@ class relinking(toolchain.test_case):
         self.quiet(self.tool("ncc"), "-c", caller, "-o", self.folder / "caller.o")
         self.relink("program", "one.o", "--link-nosym=libtwo.a,libthree.a", "caller.o")
         status, text = toolchain.run(self.folder / "program", "one", "caller", "two")
-        # Nobody needs `two`, so it is not there.
+        # `two` is not linked, because it is not used.
         self.assertEqual((status, text), (1, "one 13\ncaller 15\ntwo is missing\n"))
 
     def test_several_lists_of_files_without_symbols(self):

@@ -144,7 +144,7 @@ class fortran(toolchain.test_case):
         self.quiet(self.tool("nfort"), "-ftrace", "-c", file, "-o", self.folder / "kernels.o")
         self.assertIn("__cyg_profile_func_enter", self.good("nm", self.folder / "kernels.o"))
 
-    def test_it_says_what_it_is(self):
+    def test_version_names_the_command(self):
         self.assertRegex(self.good(self.tool("nfort"), "--version"), r"^nfort \(farcall ")
         self.assertIn("Fortran kernels", self.good(self.tool("nfort"), "--help"))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""-ftrace: calls are counted, whoever loads the kernel, and the file has its name.
+"""-ftrace: calls are counted in all programs that load the kernel, and the file has the right name.
 
-Run as: ftrace_test.py <folder with bin, include and lib>. Of times only what must hold is looked at.
+Run as: ftrace_test.py <folder with bin, include and lib>. Times are only compared with each other.
 """
 
 import re
@@ -28,7 +28,7 @@ class ftrace(toolchain.test_case):
                          "17\n")
 
     def table(self, name="ftrace.out"):
-        """Name → calls, exclusive time, inclusive time."""
+        """Returns {name: (calls, exclusive time, inclusive time)}."""
         text = (self.folder / name).read_text(encoding="utf-8")
         lines = [line for line in text.splitlines() if not line.startswith("#")]
         table = {}
@@ -53,7 +53,7 @@ class ftrace(toolchain.test_case):
         slack = 1e-5  # figures are rounded
         for name, (_, exclusive, inclusive) in table.items():
             self.assertLessEqual(exclusive, inclusive + slack, name)
-        # A recursive function is not counted once more at each level.
+        # Inclusive time counts only the outermost call of a recursive function.
         self.assertLessEqual(table["fibonacci"][2], table["kernel"][2] + slack)
         self.assertLessEqual(table["a region"][1], table["kernel"][2] + slack)
 
@@ -86,7 +86,7 @@ class ftrace(toolchain.test_case):
         self.assertIn("usage", self.bad(self.tool("ftrace")))
 
     def test_a_target_program_that_counts_too(self):
-        # As aveorun-ftrace is made: the counting is in the program, and it counts for the kernel.
+        # Like aveorun-ftrace: the program contains the counters, also for the kernel's calls.
         program = self.folder / "counting"
         library = toolchain.root / "lib" / "libfarcall_veo_ftrace.a"
         self.quiet("gcc", "-rdynamic", toolchain.PROGRAMS / "load.c", "-Wl,--whole-archive",
@@ -105,7 +105,7 @@ class ftrace(toolchain.test_case):
         calls = {name: line[0] for name, line in self.table("both").items()}
         self.assertEqual(calls, {"kernel": 1, "fibonacci": 5})
 
-    def test_nothing_is_counted_without_the_option(self):
+    def test_counts_only_with_the_option(self):
         for options in [], ["-ftrace", "-no-ftrace"]:
             self.quiet(self.tool("nc++"), *options, "-shared", "-pthread",
                        toolchain.PROGRAMS / "ftrace_kernel.cpp", "-o", self.kernel, "-lveftrace")
@@ -113,7 +113,7 @@ class ftrace(toolchain.test_case):
             self.assertEqual(list(self.folder.glob("ftrace.out*")), [])
 
     def test_many_threads(self):
-        # 300 after one another, each with a name that would also do for a type of C++.
+        # 300 threads, one after the other, in a function `i`, whose name is also a mangled type.
         source = self.write("many.cpp", "#include <pthread.h>\n#include <string>\n"
                             "std::string cpp(1, 'x');\n"
                             "extern \"C\" void* i(void* p) { return p; }\n"

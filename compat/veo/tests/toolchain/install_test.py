@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The commands for kernels as they are installed, in both layouts, after the prefix was moved.
+"""The installed commands for kernels, in both layouts, after the prefix was moved.
 
 Run as: install_test.py <build folder> <layout that was chosen: own or nec>.
 """
@@ -44,7 +44,7 @@ class installing(toolchain.test_case):
         prefix = self.install("veo")
         self.expect_a_toolchain(prefix / "bin", "farcall-")
         self.expect_a_toolchain(prefix / "libexec" / "farcall" / "veo" / "bin")
-        # Short names are not in everybody's way.
+        # The prefix's bin has no short names, which would hide the system's commands.
         self.assertEqual([path.name for path in (prefix / "bin").iterdir()
                           if not path.name.startswith("farcall")], [])
 
@@ -62,19 +62,19 @@ class installing(toolchain.test_case):
                      "veos/libexec/mk_veorun_static_ve1", "veos/libexec/mk_veorun_static_ve3",
                      "veos/libexec/relink_aveorun_ve1", "veos/libexec/relink_aveorun_ve3"):
             self.assertTrue((prefix / name).exists(), name)
-        # Kernels and programs have folders of their own.
+        # Kernels and programs have separate folders.
         self.assertFalse((prefix / "veos/include/libvhcall.h").exists())
         self.assertFalse((prefix / "include/libvepseudo.h").exists())
         self.assertIn("--link-nosym", self.good(prefix / "libexec/mk_veorun_static", "--help"))
 
-    def test_nothing_points_back(self):
+    def test_files_do_not_name_the_build_folder(self):
         prefix = self.install("veo")
         for path in prefix.rglob("*"):
             if path.is_symlink():
                 self.assertFalse(path.readlink().is_absolute(), path)
                 self.assertTrue(path.exists(), f"{path} leads nowhere")
             elif path.is_file() and path.suffix in ("", ".bash", ".h", ".link"):
-                # Debug information of programs names the folder; what is looked for there may not.
+                # Only the debug information of programs may contain the build folder.
                 is_program = path.read_bytes()[:4] == b"\x7fELF"
                 text = self.good("readelf", "-d", path) if is_program else path.read_text()
                 self.assertFalse(str(build) in text, f"{path} names the build folder")

@@ -15,7 +15,7 @@ class libraries(toolchain.test_case):
         return path
 
     def host_functions(self):
-        """A library for the host: made by its compiler, not for kernels."""
+        """Builds a library for the host with the host's compiler."""
         path = self.folder / "libfunctions.so"
         self.quiet("gcc", "-Wall", "-Wextra", "-Wno-unused-parameter", "-shared", "-fPIC",
                    f"-I{toolchain.root}/include", toolchain.PROGRAMS / "vhcall_functions.c", "-o",
@@ -44,7 +44,7 @@ class libraries(toolchain.test_case):
         for program in (self.build("vhcall.c", program="shared"),
                         self.build("vhcall.c", toolchain.root / "lib" / "libsysve.a", "-rdynamic",
                                    program="static")):
-            # One library cannot be loaded, and says why.
+            # One library cannot be loaded, with a reason.
             self.assertTrue(self.good(program, functions).startswith(says))
 
     def test_vhcall_elsewhere(self):
@@ -78,7 +78,7 @@ class libraries(toolchain.test_case):
         self.quiet("g++", "-Wall", "-Wextra", f"-I{toolchain.root}/include",
                    toolchain.PROGRAMS / "devices.cpp", "-o", program, f"-L{library}",
                    "-lveproductinfo", "-lfarcall_veo_devices", f"-Wl,-rpath,{library}")
-        # Others are linked with libudev, which this then comes before.
+        # The preloaded library comes before libudev in programs linked with it.
         preload = str(library / "libfarcall_veo_devices.so")
         self.quiet(program, "8", LD_PRELOAD=preload)
         self.quiet(program, "2", LD_PRELOAD=preload, FARCALL_VEO_DEVICES="2")

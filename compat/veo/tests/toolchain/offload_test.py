@@ -45,12 +45,12 @@ class offload(toolchain.test_case):
         return self.program(f"-L{folder}", "-lveo", f"-Wl,-rpath,{folder}")
 
     def test_kernels_in_a_library(self):
-        # The helper is found from where libveo is.
+        # The helper is found relative to libveo.
         self.quiet(self.shared_program(), self.kernel_library())
 
     def test_kernels_in_the_helper(self):
         self.good(self.tool("mk_veorun_static"), "-o", self.folder / "helper", *self.objects, "-lveohmem")
-        # Its words are split at spaces, and the folder's name has some.
+        # VEORUN_BIN is split at spaces, and the folder's name has some.
         self.quiet(self.shared_program(), "-", VEORUN_BIN="./helper", cwd=self.folder)
 
     def test_program_with_the_archive(self):
@@ -59,12 +59,12 @@ class offload(toolchain.test_case):
         self.quiet(program, self.kernel_library(), VEORUN_BIN=str(helper))
         dynamic = self.good("readelf", "-d", program)
         self.assertNotIn("libveo", dynamic)
-        # It is not beside the program.
+        # The helper is not beside the program.
         text = self.bad(program, self.kernel_library())
         self.assertIn("VEORUN_BIN", text)
 
     def vhcall(self, where, **changes):
-        # One library cannot be loaded, and says why.
+        # One library cannot be loaded, with a reason.
         text = self.good(self.shared_program(), self.kernel_library(), self.host_functions(), where,
                          **changes)
         self.assertRegex(text, r"\A(.*vhcall_install: /dev/null: .*\n)+\Z")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same commands with the compiler of another machine, and VHcall by its calling convention.
+"""Commands with the compiler of another machine, and VHcall with its calling convention.
 
 Run as: other_machine_test.py <folder with bin, include and lib> <sources of the libraries> <machine>.
 Exits with 77 when there is no compiler for the machine or nothing can run its programs; `./run test`
@@ -22,7 +22,7 @@ class other_machine(toolchain.test_case):
         self.compilers = {"FARCALL_CC": f"{machine}-linux-gnu-gcc",
                           "FARCALL_CXX": f"{machine}-linux-gnu-g++",
                           "FARCALL_AR": f"{machine}-linux-gnu-ar"}
-        # A folder with the libraries for that machine.
+        # Folder with the libraries for that machine.
         self.libraries = self.folder / "lib"
         self.libraries.mkdir()
 

@@ -1,4 +1,4 @@
-"""What the tests of the commands for kernels share: run a command, say where things are."""
+"""Common code of the tests of the commands for kernels: running commands, and paths."""
 
 import os
 import pathlib
@@ -11,20 +11,20 @@ import unittest
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 SKIPPED = 77  # the exit status that ctest takes for a test that cannot run here
 
-# The folder with bin, include and lib: that of the build tree, from the command line.
+# Folder with bin, include and lib of the build tree, from the command line.
 root = None
 
 
 def environment(**changes):
-    """The caller's, without what would change the commands."""
+    """Returns the caller's environment without variables that change the commands."""
     plain = {key: value for key, value in os.environ.items()
              if not key.startswith("FARCALL_") and key not in ("CFLAGS", "LDFLAGS")}
-    # Some programs make calls that fail, and look at the reason themselves.
+    # Quiet: some programs make calls that fail, and check the reason themselves.
     return {**plain, "LC_ALL": "C", "FARCALL_VEO_ERRORS": "quiet", **changes}
 
 
 def run(*command, **changes):
-    """Output and errors in one text, and the exit status."""
+    """Runs a command; returns its exit status, and its output and errors in one text."""
     folder = changes.pop("cwd", None)
     result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, timeout=100, cwd=folder,
@@ -33,7 +33,7 @@ def run(*command, **changes):
 
 
 class test_case(unittest.TestCase):
-    """With a temporary folder of its own."""
+    """Test case with a temporary folder."""
 
     maxDiff = None
 
@@ -52,19 +52,19 @@ class test_case(unittest.TestCase):
         return path
 
     def good(self, *command, **changes):
-        """Runs what must succeed, and returns what it says."""
+        """Runs a command that must succeed, and returns its output."""
         status, text = run(*command, **changes)
         self.assertEqual(status, 0, f"{' '.join(map(str, command))}:\n{text}")
         return text
 
     def bad(self, *command, **changes):
-        """Runs what must fail, and returns what it says."""
+        """Runs a command that must fail, and returns its output."""
         status, text = run(*command, **changes)
         self.assertNotEqual(status, 0, f"{' '.join(map(str, command))} should fail:\n{text}")
         return text
 
     def quiet(self, *command, **changes):
-        """Runs what must succeed without a word."""
+        """Runs a command that must succeed without output."""
         self.assertEqual(self.good(*command, **changes), "", " ".join(map(str, command)))
 
     def has_debug_information(self, file, function):
@@ -91,5 +91,5 @@ def skip(reason):
 
 
 def missing(*programs):
-    """The first that is not installed, or None."""
+    """Returns the first program that is not installed, or None."""
     return next((name for name in programs if shutil.which(name) is None), None)

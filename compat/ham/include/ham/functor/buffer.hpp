@@ -2,7 +2,7 @@
 
 #include <ham/net/communicator.hpp>
 
-#include <farcall/offload/transfer.hpp>
+#include <farcall/copy/transfer.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -11,26 +11,27 @@
 namespace ham {
 namespace detail {
 
-/// Memory of a T.
+/// Uninitialised memory with the size and the alignment of a T.
 template <class T>
 struct storage {
   alignas(T) std::byte bytes[sizeof(T)];
 };
 
-/// What memory for T is asked for as: HAM has memory for any type, such as std::pair, farcall for
-/// those that are trivially copyable.
+/// Element type of a buffer for objects of type T. HAM allocates memory for any type, for example
+/// std::pair, but a farcall::buffer holds only trivially copyable types. If T is not trivially
+/// copyable, the buffer therefore holds storage<T>.
 template <class T>
 using stored = std::conditional_t<std::is_trivially_copyable_v<T>, T, storage<T>>;
 
 } // namespace detail
 
-/// Memory for `n` elements of T on the node that runs it.
+/// Functor that allocates memory for `n` elements of type T on the node that runs the functor.
 template <class T>
 class new_buffer {
  public:
   using result_type = net::buffer_ptr<T>;
 
-  /// `source` once named the node that asks; any will do.
+  /// The parameter `source` has no effect. In HAM it is the node that makes the call.
   new_buffer(std::size_t n, node_t /*source*/ = 0) : n_(n) {}
   result_type operator()() const {
     const farcall::node here = farcall::this_node();
@@ -42,7 +43,7 @@ class new_buffer {
   std::size_t n_;
 };
 
-/// Frees what new_buffer made, on the node that runs it.
+/// Functor that frees memory of new_buffer. It must run on the node that has the memory.
 template <class T>
 class delete_buffer {
  public:

@@ -12,7 +12,7 @@
 namespace ham {
 namespace detail {
 
-// Not std::tuple, which is not trivially copyable even where its elements are.
+// Replacement for std::tuple, which is not trivially copyable even if all its elements are.
 template <std::size_t I, class T>
 struct held_value {
   migratable<T> value;
@@ -31,12 +31,13 @@ struct held_values<std::index_sequence<I...>, T...> : held_value<I, T>... {
   }
 };
 
-/// What f2f makes: a call of Function with its arguments.
+/// Functor that calls Function with the arguments that it stores. It is the base class of the
+/// functors that f2f returns.
 template <auto Function, class R, class... P>
 class bound_function {
   static_assert(((!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>) &&
                  ...),
-                "ham: a parameter of type T& cannot travel: the target would change a copy");
+                "ham: a parameter of type T& cannot be sent: the target would change a copy");
   template <class T>
   using value_of = std::remove_cvref_t<T>;
   template <class... A>
@@ -46,7 +47,7 @@ class bound_function {
  public:
   using result_type = R;
 
-  /// Converts each argument to its parameter's type.
+  /// Stores the arguments. Each argument is converted to the type of its parameter.
   template <class... A>
     requires(sizeof...(A) == sizeof...(P) && !is_copy<A...> &&
              (std::is_constructible_v<migratable<value_of<P>>, A> && ...))
@@ -54,7 +55,8 @@ class bound_function {
 
   R operator()() const {
     return values_.apply([](const migratable<value_of<P>>&... values) -> R {
-      // A value of its own for T&&, else a reference to ours.
+      // Pass a copy of the stored value to a parameter of type T&&, and a reference to the stored
+      // value to all other parameters.
       return Function(static_cast<std::conditional_t<std::is_rvalue_reference_v<P>, value_of<P>,
                                                      const value_of<P>&>>(values)...);
     });
@@ -69,7 +71,8 @@ class bound_function {
 
 } // namespace detail
 
-/// A function as a functor: known at compile time, with its arguments inside.
+/// Functor for a function that is known at compile time. The functor stores the arguments of the
+/// call.
 template <class FunctionPtrT, FunctionPtrT FunctionPtr>
 class function {
   static_assert(std::is_pointer_v<FunctionPtrT> && !std::is_pointer_v<FunctionPtrT>,
@@ -91,7 +94,7 @@ class function<R (*)(P...) noexcept, FunctionPtr>
   using detail::bound_function<FunctionPtr, R, P...>::bound_function;
 };
 
-/// A function copies its bytes where all arguments do.
+/// A functor is bitwise copyable if the types of all its parameters are bitwise copyable.
 template <auto Function, class R, class... P>
 struct is_bitwise_copyable<detail::bound_function<Function, R, P...>> {
   static constexpr bool value = (is_bitwise_copyable<migratable<P>>::value && ...);
@@ -133,19 +136,21 @@ template <auto Function, class R, class... P>
 parts_of_function<bound_function<Function, R, P...>>
 parts_of(const bound_function<Function, R, P...>&);
 
-/// ham::function and what derives from nothing else.
+/// True if F is a bound_function or is derived from one, like ham::function.
 template <class F>
 concept is_function = requires(const F& f) { parts_of(f); };
 
 } // namespace detail
 } // namespace ham
 
-/// The pointer to a function, or a lambda without captures, and its arguments: f2f(&f, 1, 2). Names
-/// with a comma in them go in parentheses, overloads are chosen by static_cast.
+/// Makes a functor from a function and its arguments, for example f2f(&f, 1, 2). The function is a
+/// pointer to a function, or a lambda without captures. Write parentheses around a name that
+/// contains a comma, and use static_cast to select an overload.
 // NOLINTNEXTLINE(readability-identifier-naming): HAM's name
 #define f2f(function_pointer, ...) ::ham::detail::function_for<(function_pointer)>(__VA_ARGS__)
 
-/// The type of f2f(function_pointer, …), for a pointer to a function; and calls of it.
+/// Macros that take a pointer to a function. The first one is the type of the function's functor.
+/// The other two make a functor, without and with arguments of the call.
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a name in parentheses is another type
 #define F2F_TEMPLATE(function_pointer) ::ham::function<decltype(function_pointer), function_pointer>
 #define F2F_ZERO_ARGS(function_pointer) F2F_TEMPLATE(function_pointer)()
@@ -160,7 +165,9 @@ struct farcall::packer<F> {
   static F unpack(reader& r) {
     using values = typename decltype(ham::detail::parts_of(std::declval<const F&>()))::values;
     return [&]<class... M>(std::tuple<M...>* /*kinds*/) {
-      // Braces: read in order.
+      // Values are read in the order in which they were packed. The initialiser therefore has
+      // braces, which evaluate their expressions from left to right; parentheses do not guarantee
+      // an order.
       std::tuple<M...> all{next<M>(r)...};
       return std::apply([](M&... each) { return F(std::move(each)...); }, all);
     }(static_cast<values*>(nullptr));

@@ -2,7 +2,8 @@
 
 #include <cstddef>
 
-/// Once the largest message. Accepted, defined and printed, and no limit any more.
+/// Size of the largest message in HAM. Programs may define this macro and print its value. It is
+/// not used otherwise, because farcall has no such limit.
 #ifndef HAM_MESSAGE_SIZE
 #define HAM_MESSAGE_SIZE 4096
 #endif
@@ -19,7 +20,7 @@ inline constexpr std::size_t MSG_BUFFERS = 256;
 inline constexpr std::size_t CACHE_LINE_SIZE = 64;
 inline constexpr std::size_t PAGE_SIZE = 4096;
 inline constexpr std::size_t HUGE_PAGE_SIZE = 2 * 1024 * 1024;
-// Numbers that HAM's transports use, accepted and without an effect here.
+// Constants of HAM's transports. They have no effect in this layer.
 inline constexpr std::size_t NO_BUFFER_INDEX = MSG_BUFFERS;
 inline constexpr std::size_t FLAG_FALSE = MSG_BUFFERS + 1;
 inline constexpr int DATA_PUT_CODE = 1;

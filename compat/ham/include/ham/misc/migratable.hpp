@@ -7,9 +7,9 @@
 
 namespace ham {
 
-/// A value on its way. Programs specialise it for types that they want to travel in a form of their
-/// own: copyable, made from what the caller gives, convertible to T. What travels of such a
-/// specialisation are its bytes. Without one, values travel as farcall's do.
+/// Type in which a value of type T is sent. By default, farcall packs the value. A program may
+/// specialise this template for T, and the bytes of the specialisation are then sent. The
+/// specialisation must be copyable, constructible from the caller's argument, and convertible to T.
 template <class T>
 class migratable {
  public:
@@ -24,7 +24,7 @@ class migratable {
   T value_;
 };
 
-/// A migratable copies its bytes where its T does.
+/// A migratable<T> is bitwise copyable if T is bitwise copyable.
 template <class T>
 struct is_bitwise_copyable<migratable<T>> {
   static constexpr bool value = is_bitwise_copyable<T>::value;

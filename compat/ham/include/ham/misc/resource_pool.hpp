@@ -6,7 +6,7 @@
 
 namespace ham::detail {
 
-/// Values that are lent and given back, the last one first. Used by one thread at a time.
+/// Stack of values that can be allocated and freed. It must be used by one thread at a time.
 template <class T>
 class resource_pool {
  public:
@@ -21,10 +21,11 @@ class resource_pool {
   resource_pool& operator=(const resource_pool&) = delete;
   ~resource_pool() = default;
 
-  /// Gives the pool one value more.
+  /// Adds a value to the pool.
   void add(T value) { values_.push_back(std::move(value)); }
 
-  /// Takes a value out. From an empty pool T(), with a line on standard error.
+  /// Takes the value that was added last. If the pool is empty, prints an error message and returns
+  /// T().
   [[nodiscard]] T allocate() {
     if (is_exhausted()) return T();
     T taken = std::move(values_.back());
@@ -32,10 +33,10 @@ class resource_pool {
     return taken;
   }
 
-  /// What allocate() would take; it stays there.
+  /// Returns a copy of the value that allocate() would return next.
   [[nodiscard]] T next() const { return is_exhausted() ? T() : values_.back(); }
 
-  /// Takes back what allocate() has given.
+  /// Puts a value from allocate() back into the pool.
   void free(T&& value) { values_.push_back(std::move(value)); }
   void free(T& value) { values_.push_back(value); }
 

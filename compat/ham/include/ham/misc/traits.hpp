@@ -4,8 +4,8 @@
 
 namespace ham {
 
-/// True when all T... are fundamental types, or what HAM makes of them. Programs may specialise it;
-/// nothing depends on it.
+/// True if each of the types T... is a fundamental type, or a ham::migratable or ham::function of
+/// such types. Programs may use and specialise this trait; farcall does not use it.
 template <class... T>
 struct is_bitwise_copyable {
   static constexpr bool value = (is_bitwise_copyable<T>::value && ...);
@@ -15,7 +15,8 @@ struct is_bitwise_copyable<T> {
   static constexpr bool value = std::is_fundamental_v<T>;
 };
 
-/// True where no T says that it does not block. Programs may specialise it; nothing depends on it.
+/// True unless the program has specialised this trait as false for one of the types. Programs may
+/// use and specialise this trait; farcall does not use it.
 template <class... T>
 struct is_blocking {
   static constexpr bool value = (is_blocking<T>::value && ...);

@@ -6,7 +6,7 @@
 
 namespace ham {
 
-/// Number of a process of the job: 0 is the host.
+/// Number of a process of the job. The host is number 0.
 using node_t = int;
 /// Bytes of a message.
 using msg_buffer_t = char*;

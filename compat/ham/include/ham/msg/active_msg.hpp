@@ -7,14 +7,16 @@
 
 namespace ham::msg {
 
-/// Base of message types: `class greeting : public active_msg<greeting>` with a call operator. To
-/// send one, copy its bytes; to run one, call its active_msg_base.
+/// Base class of message types. A message type is declared as `class greeting : public
+/// active_msg<greeting>` and has a call operator. The program sends a message by copying its bytes,
+/// and runs a received message by calling its active_msg_base.
 template <class Derived, template <class> class ExecutionPolicy = default_execution_policy>
 class active_msg : public active_msg_base, public ExecutionPolicy<Derived> {
  public:
   // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): HAM's programs are no friends of ours
   active_msg() : active_msg_base(key_) {
-    // Named, so that the registration is not left out of the program.
+    // Take the address of is_registered_, because the compiler instantiates the variable, and
+    // thereby registers the message type, only if it is used.
     static_cast<void>(&is_registered_);
   }
 

@@ -4,13 +4,13 @@
 
 namespace ham::msg {
 
-/// What all messages begin with: the key of the code that runs them, valid in every process once
-/// msg_handler_registry::init() was called there.
+/// First part of each message, which contains the key of the message's handler. Keys are valid
+/// after the process has called msg_handler_registry::init().
 class active_msg_base {
  public:
   using key_type = msg_handler_registry::key_type;
 
-  /// Runs the message in `buffer`, whose beginning this is.
+  /// Runs the message in `buffer`. This object must be the beginning of that message.
   void operator()(void* buffer) { msg_handler_registry::get_handler(key_)(buffer); }
 
  protected:

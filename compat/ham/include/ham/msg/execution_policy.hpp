@@ -4,7 +4,7 @@
 
 namespace ham::msg {
 
-/// Runs the message where it lies.
+/// Policy that runs a message where it was received, without copying it.
 template <class Derived>
 // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): a static function, no base
 struct execution_policy_direct {

@@ -15,8 +15,9 @@
 
 namespace ham::msg {
 
-/// The messages of the program by number. Two programs number them alike if they have the same
-/// message types: offloads do not go this way, they are told apart by name.
+/// Handlers of the program's messages, indexed by their keys. The keys of two programs agree if the
+/// programs have the same message types. Offloads do not use this registry, because farcall finds
+/// their code by name.
 class msg_handler_registry_abi {
  public:
   using key_type = std::size_t;
@@ -25,7 +26,8 @@ class msg_handler_registry_abi {
   using handler_map_type = std::map<std::string, std::pair<handler_type, set_key_type>>;
   using handler_vector_type = std::vector<handler_type>;
 
-  /// Numbers the messages. Call once, before the first message is made.
+  /// Assigns a key to each message type. It must be called once, before the first message is
+  /// created.
   static void init() {
     handlers().clear();
     for (const auto& [name, entry] : by_name()) {
@@ -39,7 +41,8 @@ class msg_handler_registry_abi {
     return handlers()[key];
   }
 
-  /// Called for each message type before main().
+  /// Adds a message type to the registry. It is called for each message type during static
+  /// initialisation, before main() runs.
   template <class Message>
   static bool register_handler(const char* name, handler_type handler) {
     by_name()[name] = {handler, &Message::set_key};

@@ -13,19 +13,19 @@ namespace ham::net {
 [[nodiscard]] node_t this_node();
 [[nodiscard]] bool initialised();
 
-/// What is known about a process of the job.
+/// Description of a node.
 class node_descriptor {
  public:
   node_descriptor() = default;
   explicit node_descriptor(std::string name) : name_(std::move(name)) {}
-  /// Name of its machine.
+  /// Returns the name of the machine on which the node runs.
   [[nodiscard]] const char* name() const { return name_.c_str(); }
 
  private:
   std::string name_;
 };
 
-/// Memory on a node: a plain value that does not own it.
+/// Pointer to memory on a node. It does not own the memory.
 template <class T>
 class buffer_ptr {
  public:
@@ -36,7 +36,7 @@ class buffer_ptr {
 
   [[nodiscard]] T* get() const { return ptr_; }
   [[nodiscard]] node_t node() const { return node_; }
-  /// On its own node only.
+  /// Returns the element at index `i`. Must be called on the node that has the memory.
   T& operator[](std::size_t i) const {
     assert(node_ == this_node() && "ham: a buffer_ptr is dereferenced on another node");
     return ptr_[i];

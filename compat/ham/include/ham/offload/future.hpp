@@ -2,7 +2,7 @@
 
 #include <ham/misc/packing.hpp>
 
-#include <farcall/offload/future.hpp>
+#include <farcall/async/future.hpp>
 
 #include <exception>
 #include <optional>
@@ -12,17 +12,17 @@
 namespace ham::offload {
 namespace detail {
 
-/// What travels back for a result of type T.
+/// Type in which a target sends the result of a function that returns a T.
 template <class T>
 struct returned {
-  using type = std::conditional_t<ham::detail::travels_as_it_is<T>, T, migratable<T>>;
+  using type = std::conditional_t<ham::detail::is_packed_as_it_is<T>, T, migratable<T>>;
 };
 template <>
 struct returned<void> {
   using type = void;
 };
 
-/// Of what has travelled, the result.
+/// Converts a result from the type in which it was sent to the type T.
 template <class T>
 [[nodiscard]] T from_transported(typename returned<T>::type&& result) {
   if constexpr (std::is_same_v<typename returned<T>::type, T>) {
@@ -32,23 +32,24 @@ template <class T>
   }
 }
 
-/// A result that a destructor waited for and nobody took.
+/// Logs the exception of a call whose future was destroyed before get() was called.
 void report_lost(std::exception_ptr failure) noexcept;
 
 } // namespace detail
 
-/// The result of an offload. Its destructor waits for it, so that a call whose future is not kept
-/// is a synchronous one. Move-only.
+/// Result of an offload. The destructor waits for the result, so that a call of async() is
+/// synchronous if its future is not stored. Futures can be moved, not copied.
 template <class T>
 class future {
  public:
   using transported = farcall::future<typename detail::returned<T>::type>;
 
-  /// One that holds nothing, whatever is said: a result can only come from a call.
+  /// Makes a future that belongs to no call and has no result. The argument has no effect; it
+  /// exists for compatibility with HAM.
   future(bool /*valid*/ = false) noexcept {}
   future(transported&& result) noexcept : result_(std::move(result)) {}
   future(future&&) noexcept = default;
-  /// Waits first for the result that was held so far.
+  /// Waits for the result of this future, then replaces it by the result of `other`.
   future& operator=(future&& other) noexcept {
     if (this != &other) {
       finish();
@@ -60,11 +61,11 @@ class future {
   future& operator=(const future&) = delete;
   ~future() { finish(); }
 
-  /// True when get() would not wait. May be asked as often as one likes.
+  /// True if get() would return without waiting. May be called several times, also after get().
   [[nodiscard]] bool test() { return !valid() || result_.test(); }
   [[nodiscard]] bool valid() const { return result_.valid(); }
 
-  /// Waits and takes the result. Throws what the call ended with.
+  /// Waits for the result and returns it. Throws the exception that the call has thrown.
   T get() {
     if constexpr (std::is_void_v<T>) {
       if (valid()) result_.get();

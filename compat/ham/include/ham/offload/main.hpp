@@ -1,7 +1,9 @@
 #pragma once
 
-/// The program's main(), in one of its two forms: called by one in the library, on the host only.
-/// Unlike main() by that name, it needs a return at its end.
+/// Declarations of the two forms of a program's main(), which the macro below renames to
+/// ham_user_main(). The program defines one form. The library defines the real main(), which calls
+/// the program's function on the host only. The program's function must end with a return
+/// statement, because C++ lets programs omit it only in the real main().
 [[gnu::visibility("default")]] int ham_user_main(int argc, char* argv[]);
 [[gnu::visibility("default")]] int ham_user_main();
 

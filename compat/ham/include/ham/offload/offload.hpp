@@ -7,7 +7,7 @@
 #include <ham/offload/future.hpp>
 #include <ham/offload/runtime.hpp>
 
-#include <farcall/offload/in_order.hpp>
+#include <farcall/copy/in_order.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,8 @@ using net::node_descriptor;
 
 namespace detail {
 
-/// A functor on its way. Those that do not travel otherwise go as bytes, as HAM sent all of them.
+/// Form in which a functor is sent. If farcall cannot pack the functor, its bytes are sent as in
+/// HAM.
 template <class F>
 struct shipped {
   F functor;
@@ -39,7 +40,8 @@ struct shipped {
 } // namespace detail
 } // namespace ham::offload
 
-/// Pointers of the target travel in functors, as whatever else is in them.
+/// Allows pointers in functors, because functors of HAM may contain pointers to memory of the
+/// target. By default farcall refuses pointers.
 template <class F>
 inline constexpr bool farcall::may_hold_pointers<ham::offload::detail::shipped<F>> = true;
 
@@ -49,13 +51,15 @@ namespace detail {
 template <class F>
 using functor_of = std::remove_cvref_t<F>;
 
-/// As everything on a node happened one after the other in HAM over MPI.
+/// Returns a handle of `node`. Calls by this handle run in the order in which they are made.
+/// Programs expect this order, because HAM over MPI has it.
 [[nodiscard]] inline farcall::ordered_place place_of(node_t node) {
   return farcall::in_order(runtime::instance().node(node));
 }
 
-/// What a call takes of a functor that it is given: a copy, where there can be one. HAM moves from
-/// all of them.
+/// Type of the reference by which a call takes a functor of the caller. A call copies a functor
+/// that is an lvalue. If the functor cannot be copied, the call moves from the lvalue. HAM moves
+/// from all functors.
 template <class F>
 using taken_functor =
     std::conditional_t<std::is_copy_constructible_v<functor_of<F>>, F&&, functor_of<F>&&>;
@@ -80,7 +84,7 @@ template <class T>
   return runtime::instance().node_description(node);
 }
 
-/// Runs the functor on `node` and returns at once with the future of its result.
+/// Starts the functor on `node` and returns without waiting. The future gets the functor's result.
 template <class F>
 future<typename detail::functor_of<F>::result_type> async(node_t node, F&& functor) {
   return farcall::async(
@@ -88,7 +92,7 @@ future<typename detail::functor_of<F>::result_type> async(node_t node, F&& funct
       detail::shipped<detail::functor_of<F>>{static_cast<detail::taken_functor<F>>(functor)});
 }
 
-/// Runs the functor on `node` and waits for its result.
+/// Runs the functor on `node`, waits until it has ended, and returns its result.
 template <class F>
 typename detail::functor_of<F>::result_type sync(node_t node, F&& functor) {
   using result = typename detail::functor_of<F>::result_type;
@@ -104,15 +108,16 @@ typename detail::functor_of<F>::result_type sync(node_t node, F&& functor) {
   }
 }
 
-/// Runs the functor on `node`; nothing comes back.
+/// Starts the functor on `node` without a reply, so that the caller cannot learn whether the
+/// functor has run.
 template <class F>
 void ping(node_t node, F&& functor) {
   farcall::post(detail::place_of(node), detail::shipped<detail::functor_of<F>>{
                                             static_cast<detail::taken_functor<F>>(functor)});
 }
 
-/// Memory for `n` elements on `node`, uninitialised, freed by free(). Throws
-/// farcall::out_of_memory.
+/// Allocates uninitialised memory for `n` elements on `node`. The caller frees the memory by
+/// free(). Throws farcall::out_of_memory.
 template <class T>
 [[nodiscard]] buffer_ptr<T> allocate(const node_t node, std::size_t n) {
   const auto memory =
@@ -127,7 +132,7 @@ void free(buffer_ptr<T> memory) {
   farcall::reset_in_order(owned);
 }
 
-/// Copies `n` elements to another node, or to this one. The source may be const.
+/// Copies `n` elements from this node to memory of any node, which may be this one.
 template <class T>
 future<void> put(const T* local, const buffer_ptr<T>& remote, std::size_t n) {
   return farcall::put(std::span<const T>(local, n), detail::span_of(remote, n));
@@ -137,7 +142,7 @@ void put_sync(const T* local, const buffer_ptr<T>& remote, std::size_t n) {
   farcall::put_sync(std::span<const T>(local, n), detail::span_of(remote, n));
 }
 
-/// Copies `n` elements from another node, or from this one.
+/// Copies `n` elements from memory of any node, which may be this one, to this node.
 template <class T>
 future<void> get(const buffer_ptr<T>& remote, T* local, std::size_t n) {
   return farcall::get(detail::span_of(remote, n), std::span<T>(local, n));
@@ -147,7 +152,7 @@ void get_sync(const buffer_ptr<T>& remote, T* local, std::size_t n) {
   farcall::get_sync(detail::span_of(remote, n), std::span<T>(local, n));
 }
 
-/// Copies between any two nodes, directly.
+/// Copies `n` elements directly between any two nodes.
 template <class T>
 future<void> copy(const buffer_ptr<T>& from, const buffer_ptr<T>& to, std::size_t n) {
   return farcall::copy(detail::span_of(from, n), detail::span_of(to, n));
@@ -157,16 +162,18 @@ void copy_sync(const buffer_ptr<T>& from, const buffer_ptr<T>& to, std::size_t n
   farcall::copy_sync(detail::span_of(from, n), detail::span_of(to, n));
 }
 
-/// What the injected main() calls: on the host the program's main(), on a target the service of the
-/// job. The exit status of the program.
+/// Body of the library's main(). On the host, it starts the job and calls the program's main(). On
+/// a target, it serves the job. Returns the exit status of the program.
 int ham_main(int* argc, char** argv[]);
 int ham_main(int argc, char* argv[]);
 
-/// For programs with a main() of their own (HAM_EXPLICIT): true on the host; on a target false,
-/// once the job has ended. When the job cannot start, says why and exits.
+/// Starts the job in a program that defines HAM_EXPLICIT and has an ordinary main(), which calls
+/// ham_init(). Returns true on the host. On a target, serves the job until the job ends, and then
+/// returns false. If the job cannot start, prints the reason and exits.
 bool ham_init(int* argc, char** argv[]);
 bool ham_init(int argc, char* argv[]);
-/// Ends the job. To be called in every process; 0.
+/// Ends the job if this process is the host; has no effect on a target. Programs call this function
+/// in each process, as with HAM. Returns 0.
 int ham_finalise();
 
 } // namespace ham::offload

@@ -12,8 +12,8 @@
 
 namespace ham::offload::detail {
 
-/// A functor as a message: running the message calls it. Offloads do not go this way; it is for
-/// programs that carry messages by themselves.
+/// Message that calls a functor when it is run. It is for programs that transfer messages by their
+/// own means; offloads do not use it.
 template <class Functor, template <class> class ExecutionPolicy = msg::default_execution_policy>
 class offload_msg : public msg::active_msg<offload_msg<Functor, ExecutionPolicy>, ExecutionPolicy>,
                     public Functor {

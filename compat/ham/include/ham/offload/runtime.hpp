@@ -11,11 +11,12 @@
 
 namespace ham::offload {
 
-/// The one job of a program that speaks HAM. The state of this face.
+/// Job of a HAM program, and the state of this compatibility layer. Each process has one object.
 class runtime {
  public:
-  /// Tells a target to end. Targets serve until the job ends, so that it only says so to the
-  /// program's own code there.
+  /// Functor that calls abort() on a target. abort() sets a flag, which the program's own code on
+  /// the target can poll. The functor does not stop the target, which serves the job until the job
+  /// ends.
   class terminate_functor
       : public msg::active_msg<terminate_functor, msg::execution_policy_direct> {
    public:
@@ -25,35 +26,38 @@ class runtime {
 
   [[nodiscard]] static runtime& instance();
 
-  /// On a target: serves until the job ends; then false. On the host: starts the targets; true.
-  /// Leaves argv as it is. Throws what farcall::job throws.
+  /// Starts the job. On the host, starts the targets and returns true. On a target, serves the job
+  /// until the job ends, and then returns false. Leaves argv unchanged. Throws the exceptions of
+  /// farcall::job's constructor, and farcall::setting_error for invalid options of HAM.
   bool start(int argc, char** argv);
-  /// Host: ends the targets.
+  /// Ends the targets if this process is the host. Has no effect on a target.
   void stop();
 
   [[nodiscard]] bool initialised() const noexcept;
-  /// After the end of the job, what it was.
+  /// Returns the number of this node. Can also be called after the end of the job.
   [[nodiscard]] node_t this_node() const;
   [[nodiscard]] int num_nodes() const;
   [[nodiscard]] bool is_host() const { return this_node() == 0; }
   [[nodiscard]] const net::node_descriptor& node_description(node_t node);
-  /// Throws farcall::error when there is none of that number.
+  /// Returns the node with this number. Throws farcall::error if there is no such node.
   [[nodiscard]] farcall::node node(node_t number) const {
     const auto id = static_cast<std::size_t>(number);
     return id < nodes_.size() ? nodes_[id] : find_node(number);
   }
-  /// The same as stop().
   void terminate_workers() { stop(); }
-  /// Asks this process to end its work; true when it was asked before.
+  /// Sets the flag that asks this process to end its work. Returns the old value of the flag.
   bool abort() noexcept { return is_aborted_.exchange(true, std::memory_order_relaxed); }
 
  private:
   runtime() = default;
   [[nodiscard]] farcall::node find_node(node_t number) const;
 
-  /// Of the job, by number; on the host while there is one. A call looks here only.
+  /// Nodes of the job by number, on the host as long as it has a job; empty otherwise. Each offload
+  /// calls node(). That function reads this view, so that it needs no call of a function in the
+  /// library.
   std::span<const farcall::node> nodes_;
-  // A sign for the program, with no partner here.
+  // Accesses are relaxed, because the program only polls the flag, and the flag publishes no other
+  // data.
   std::atomic<bool> is_aborted_{false};
 };
 

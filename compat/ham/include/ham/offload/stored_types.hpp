@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <type_traits>
 
-/// free, put, get and copy for memory of types that are not trivially copyable, such as std::pair:
-/// what travels are their bytes, as with HAM.
+/// The functions free, put, get and copy for memory of types that are not trivially copyable, such
+/// as std::pair. They transfer the bytes of the objects, as HAM does.
 namespace ham::offload {
 namespace detail {
 
@@ -20,7 +20,8 @@ template <class T>
   return {reinterpret_cast<ham::detail::storage<T>*>(memory.get()), memory.node()};
 }
 
-/// Their bytes are not the value of strings, containers and the like, which point to it.
+/// Refuses types such as strings and containers, because their bytes contain pointers to the value
+/// instead of the value.
 template <class T>
 constexpr void require_value_in_bytes() {
   static_assert(!farcall::is_packable_v<T> || std::is_trivially_destructible_v<T>,

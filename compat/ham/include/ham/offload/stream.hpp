@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-/// Serialised data on its way to another node: what is written to an ostream lies, after sync(), in
-/// the memory of that node, and an istream reads it there, or anywhere else.
+/// Streams that transfer serialised data to another node. ostream::sync() copies the data into
+/// memory of that node. An istream on that node, or on any other node, reads the data.
 namespace ham::offload::stream {
 
-/// What both kinds of stream have: a node, and memory.
+/// Base class of both streams. It holds a node, and the address of memory on that node.
 class stream_base {
  public:
   explicit stream_base(node_t target) : target_(target) {}
@@ -31,8 +31,8 @@ class stream_base {
   std::size_t size_ = 0;
 };
 
-/// Where the data of an ostream lies: an argument or result. One istream is made of it, which frees
-/// the memory.
+/// Handle of the data of an ostream. It can be passed as an argument or result of a call. Only one
+/// istream may be made from a handle, because the istream frees the memory.
 class stream_proxy {
  public:
   stream_proxy() = default;
@@ -47,14 +47,15 @@ class stream_proxy {
   std::size_t size_ = 0;
 };
 
-/// Takes data for node `target`.
+/// Stream that collects data for the node `target`.
 class ostream : public stream_base, public std::ostringstream {
  public:
   explicit ostream(node_t target) : stream_base(target) {}
-  /// `expected`: as many bytes will be written. Accepted, and not needed.
+  /// The argument `expected` has no effect. In HAM it is the number of bytes that will be written.
   ostream(node_t target, std::size_t /*expected*/) : ostream(target) {}
 
-  /// Puts what was written so far into memory of the target.
+  /// Allocates memory on the target and copies the data that has been written so far into it.
+  /// Returns a handle of that memory.
   stream_proxy sync() {
     const std::string bytes = str();
     buffer(offload::allocate<byte_t>(target(), bytes.size()));
@@ -64,7 +65,8 @@ class ostream : public stream_base, public std::ostringstream {
   }
 };
 
-/// Gives what was written to the ostream that `proxy` comes from.
+/// Stream that reads the data of the ostream from which `proxy` comes. Its destructor frees the
+/// memory of the data.
 class istream : public stream_base, public std::istringstream {
  public:
   explicit istream(const stream_proxy& proxy)

@@ -4,7 +4,7 @@
 
 namespace ham::util {
 
-/// Calls its callable when it is destroyed, which must not throw.
+/// Object whose destructor calls a callable. The callable must not throw.
 template <class T>
 class at_end_of_scope_functor {
  public:
@@ -17,7 +17,8 @@ class at_end_of_scope_functor {
   T callable_;
 };
 
-/// auto guard = at_end_of_scope_do([&] { … }); calls it once, at the end of the scope of `guard`.
+/// Returns a guard that calls the callable at the end of the guard's scope, for example `auto guard
+/// = at_end_of_scope_do([&] { … });`.
 template <class T>
 [[nodiscard]] at_end_of_scope_functor<T> at_end_of_scope_do(T callable) {
   return at_end_of_scope_functor<T>(std::move(callable));

@@ -2,12 +2,12 @@
 
 namespace ham::util {
 
-/// Keeps the calling thread, and those that it will start, on processor `core`. Where that cannot
-/// be, a warning says so, and they stay where they are.
+/// Pins the calling thread to processor `core`; threads that it starts later inherit the affinity.
+/// If pinning is not possible, logs a warning and leaves the affinity unchanged.
 void set_cpu_affinity(int core = 0);
 
 namespace detail {
-/// The same without the warning: false where it cannot be.
+/// Pins the calling thread to a processor. Returns false if that is not possible.
 [[nodiscard]] bool pin_to(int core) noexcept;
 } // namespace detail
 

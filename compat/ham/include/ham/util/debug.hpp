@@ -1,6 +1,6 @@
 #pragma once
 
-/// Statements for debug builds.
+/// Compiles the statements that are its arguments only in debug builds.
 #ifdef HAM_DEBUG_ON
 #define HAM_DEBUG(...) __VA_ARGS__
 #else

@@ -19,10 +19,10 @@ using duration = std::chrono::duration<rep, period>;
 using clock = std::chrono::high_resolution_clock;
 using time_point = clock::time_point;
 
-/// Time since it was made.
+/// Timer that measures the time since it was constructed.
 class timer {
  public:
-  /// In nanoseconds.
+  /// Returns nanoseconds.
   [[nodiscard]] rep elapsed() const {
     return std::chrono::duration_cast<duration>(steady::now() - begin_).count();
   }
@@ -32,16 +32,16 @@ class timer {
   steady::time_point begin_ = steady::now();
 };
 
-/// Measured times, and what follows from them; 0 for what they are too few for.
+/// Collection of measured times and their statistics. A statistic is 0 if there are too few times.
 class statistics {
  public:
-  /// `expected`: how many, so that add() need not allocate memory. The first `warmup` are dropped.
+  /// Reserves memory for `expected` times. The first `warmup` times that are added are ignored.
   explicit statistics(std::size_t expected = 0, std::size_t warmup = 0) : warmup_(warmup) {
     times_.reserve(expected);
   }
 
   void add(const timer& t) { add(t.elapsed()); }
-  /// In nanoseconds.
+  /// Adds a measured time in nanoseconds.
   void add(rep time) {
     if (warmup_ > 0) {
       --warmup_;
@@ -69,7 +69,7 @@ class statistics {
     const std::size_t lower = (sorted.size() - 1) / 2;
     return duration((sorted[lower] + sorted[upper]) / 2);
   }
-  /// Of the sample, in ns²; a duration because HAM's is one.
+  /// Returns the sample variance in ns². The type is a duration only for compatibility with HAM.
   [[nodiscard]] duration variance() const {
     const rep mean = average().count();
     const rep squares =
@@ -77,22 +77,22 @@ class statistics {
                         [&](rep so_far, rep t) { return so_far + (t - mean) * (t - mean); });
     return quotient(squares, count() > 1 ? count() - 1 : 0);
   }
-  /// Of the average.
+  /// Returns the standard error of the average of the times.
   [[nodiscard]] duration std_error() const {
     return duration(std::sqrt(quotient(variance().count(), count()).count()));
   }
-  /// As a part of the average.
+  /// Returns the standard error as a fraction of the average.
   [[nodiscard]] duration relative_std_error() const { return part_of_average(std_error()); }
-  /// Half the width of the interval that has the average with a probability of 95 %.
+  /// Returns half the width of the 95 % confidence interval of the average.
   [[nodiscard]] duration conf95_error() const { return 1.96 * std_error(); }
   [[nodiscard]] duration relative_conf95_error() const { return part_of_average(conf95_error()); }
 
-  /// Names of the columns of string().
+  /// Returns the names of the columns that string() returns, separated by tabs.
   [[nodiscard]] static std::string header_string() {
     return "average\tmedian\tmin\tmax\tvariance\tstd_error\trelative_std_error\tconf95_error\t"
            "relative_conf95_error\tcount";
   }
-  /// One line, the columns separated by tabs.
+  /// Returns the statistics as one line, with tabs between the columns.
   [[nodiscard]] std::string string() const {
     std::ostringstream out;
     out << std::scientific;
@@ -102,7 +102,7 @@ class statistics {
     out << count();
     return out.str();
   }
-  /// All times in order, one a line.
+  /// Writes all times to a file in the order of their measurement, one per line.
   void to_file(const std::string& name) const {
     std::ofstream out(name);
     out << std::scientific;

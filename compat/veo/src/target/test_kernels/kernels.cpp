@@ -1,4 +1,4 @@
-// Kernels that tell what they were given, and kernels that fail.
+// Kernels that report their arguments, and kernels that fail.
 
 #include "kernels.hpp"
 
@@ -27,6 +27,7 @@ namespace {
 }
 
 void* read_nowhere(void* /*unused*/) {
+  ::pthread_setname_np(::pthread_self(), "renamed"); // the fault handler must not depend on names
   read_far(16);
   return nullptr;
 }
@@ -34,7 +35,7 @@ void* read_nowhere(void* /*unused*/) {
 [[gnu::noinline]] void throws() { throw std::runtime_error("nobody catches this"); }
 
 struct noticed {
-  // Runs when the stack is unwound, which is too late for a trace.
+  // Runs if the stack is unwound, which would be too late for a trace.
   ~noticed() { unwound = 1; }
 };
 
@@ -46,7 +47,7 @@ std::array<double, 20> mixed_seen;
 std::atomic<int> threads_inside;
 int unwound;
 
-// --- what was given -----------------------------------------------------------------------------
+// --- arguments ----------------------------------------------------------------------------------
 
 std::uint64_t same(std::uint64_t value) { return value; }
 double same_real(double value) { return value; }
@@ -122,7 +123,7 @@ std::uint64_t address_of_local() {
   return reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
 }
 
-int frames_of(void** frames, int room) { return ::backtrace(frames, room); }
+int frames_of(void** frames, int space) { return ::backtrace(frames, space); }
 
 long use_stack(long levels) { return deeper(levels); }
 
@@ -154,7 +155,7 @@ void fill(long* values, long count, long value) {
     values[index] = value + index;
 }
 
-// Column by column of a matrix that is counted from 1, as Fortran has it.
+// Sums the last row of a matrix whose indices start at 1, as in Fortran.
 double corner(const double* matrix, long rows, long columns) {
   const double* origin = matrix - 1 - rows;
   double sum = 0;
@@ -180,7 +181,7 @@ int divide(int dividend, int divisor) {
 #if defined(__x86_64__)
   return dividend / divisor;
 #else
-  // Here a division by zero is no fault.
+  // On this processor a division by zero is no fault.
   if (divisor == 0) ::raise(SIGFPE);
   return dividend;
 #endif
@@ -197,7 +198,7 @@ void exit_thread() { ::pthread_exit(nullptr); }
 void overflow() { deeper(1L << 40); }
 void jump_to(void (*code)()) {
   code();
-  asm volatile(""); // something to come back for
+  asm volatile(""); // prevents a tail call
 }
 
 void illegal() {

@@ -2,17 +2,17 @@
 
 #include <cstdint>
 
-// Of kernels.cpp; the tests find these by name, and know the types.
+// Kernels in kernels.cpp. Tests find them by name.
 extern "C" {
 std::uint64_t same(std::uint64_t value);
 double same_real(double value);
 float same_single(float value);
 
-/// Puts its arguments into `double mixed_seen[20]`.
+/// Stores its arguments in `double mixed_seen[20]`.
 double mixed(int, double, float, long, double, short, float, double, unsigned char, double, float,
              long, double, int, float, double, float, double, long, double);
 
-/// How many of the arguments are not 1, 4, 7, …
+/// Returns how many of the arguments are not 1, 4, 7, …
 long mismatches_of_forty(long, long, long, long, long, long, long, long, long, long, long, long,
                          long, long, long, long, long, long, long, long, long, long, long, long,
                          long, long, long, long, long, long, long, long, long, long, long, long,
@@ -22,14 +22,14 @@ double sum_of_reals(long count, ...);
 
 std::uint64_t stack_misalignment();
 std::uint64_t address_of_local();
-int frames_of(void** frames, int room);
-long use_stack(long levels); // of 4 KiB and a little
-long meet(long others);      // returns when so many threads are in here
+int frames_of(void** frames, int space);
+long use_stack(long levels); // uses 4 KiB and a little per level
+long meet(long others);      // returns when so many threads are inside
 
 long sum(const long* values, long count);
 long sum_until(const long* first, const long* last);
 void fill(long* values, long count, long value);
-double corner(const double* matrix, long rows, long columns); // the sum of its last row
+double corner(const double* matrix, long rows, long columns); // returns the sum of the last row
 void copy(void* (*copier)(void*, const void*, unsigned long), void* to, const void* from,
           unsigned long bytes);
 
@@ -46,7 +46,7 @@ void illegal();
 void fault_with_registers_lost();
 void fault_in_a_thread();
 void fault_in_a_thread_later();
-int fault_in_a_child(); // what waitpid says
+int fault_in_a_child(); // returns the status from waitpid
 
 extern int unwound;
 }

@@ -7,7 +7,7 @@
 
 namespace farcall::veo::test {
 
-/// A library of kernels, open for as long as this lives.
+/// A library of kernels, which the destructor closes.
 class library {
  public:
   explicit library(const std::string& path)

@@ -6,7 +6,7 @@
 
 namespace farcall::veo {
 
-/// For the messages of the tests.
+/// Prints a signature in messages of tests.
 inline std::ostream& operator<<(std::ostream& stream, const signature& shown) {
   stream << static_cast<int>(shown.result) << " (";
   for (const value_class parameter : shown.parameters)

@@ -1,5 +1,5 @@
-// C++ functions whose signatures are hard to read. The names are such that their mangled ones are
-// easy.
+// C++ functions whose signatures are hard to read from debug information. Their names are easy to
+// mangle by hand.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +45,7 @@ const double& first_of(const double& first, double&& second, std::nullptr_t, off
 
 extern "C" {
 
-// Inlined as well, so that the copy that stands alone refers to an abstract one.
+// Also inlined, so that debug information of the function itself refers to an abstract instance.
 unsigned char small_or(double value, unsigned char otherwise) {
   return value < 100 ? static_cast<unsigned char>(value) : otherwise;
 }

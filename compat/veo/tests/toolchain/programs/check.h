@@ -1,4 +1,4 @@
-/* Says which condition does not hold, and fails the program at its end: return failures(). */
+/* Reports conditions that do not hold; main() ends with `return failures();`. */
 #ifndef CHECK_H
 #define CHECK_H
 

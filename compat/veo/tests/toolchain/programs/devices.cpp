@@ -1,5 +1,5 @@
-// Looks for cards as programs do that do not leave it to libveo. The argument says how many to
-// find.
+// Searches for cards like programs that do not leave this to libveo. The argument is the number of
+// cards to find.
 #include <productinfo.h>
 
 #include <cstdio>
@@ -50,7 +50,7 @@ static long value(int card, const std::string& name) {
   return read;
 }
 
-// Of those in the card's folder, all that can be read.
+// Returns the number of files in the card's folder, all of which must be readable.
 static int values_of(int card) {
   int values = 0;
   DIR* const folder = opendir(("/sys/class/ve/ve" + std::to_string(card)).c_str());
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   CHECK(path_of("/dev/veslot" + std::to_string(expected)).empty());
   CHECK(value(expected, "memory_size") == -1);
   CHECK(values_of(expected) == -1);
-  // All else is as ever.
+  // Other files are unchanged.
   struct stat about{};
   CHECK(stat("/dev/null", &about) == 0 && S_ISCHR(about.st_mode));
   CHECK(std::ifstream("/dev/null").good());

@@ -1,4 +1,4 @@
-// Calls that can be counted. Everything is called through pointers that no optimiser sees through.
+// Calls to count. All calls are through pointers that optimisers do not resolve.
 #include <ftrace.h>
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-/* veo_hmem.h, in a program linked with -lveohmem. */
+/* Tests veo_hmem.h in a program linked with -lveohmem. */
 #include <veo_hmem.h>
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-/* Bit 63, and the identifier in bits 62 to 59. */
+/* Sets bit 63, and the identifier in bits 62 to 59. */
 static void* tagged(uint64_t identifier, uint64_t address) {
   return (void*)(UINT64_C(0x8000000000000000) + identifier * UINT64_C(0x0800000000000000) +
                  address);

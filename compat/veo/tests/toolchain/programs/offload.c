@@ -1,7 +1,7 @@
 /* A whole program: offload (<kernel library> | -) [<library of host functions> (program | helper)]
  *
- * With - the kernels are in the helper program itself. The last words make kernels call functions
- * of the library, which run in the process that is named. */
+ * With -, the kernels are in the helper program itself. With the last two arguments, kernels call
+ * functions of that library, which run in the named process. */
 #include <farcall_veo.h>
 #include <ve_offload.h>
 #include <veo_hmem.h>

@@ -1,4 +1,4 @@
-/* Kernels for offload.c. vhcall.c comes with them, as a function. */
+/* Kernels for offload.c. vhcall.c is linked with them, as a function. */
 #include <libvhcall.h>
 #include <veo_hmem.h>
 
@@ -22,14 +22,14 @@ int64_t sum_of(const int64_t* numbers, int64_t count) {
 
 int64_t process_id(void) { return getpid(); }
 
-/* The process that functions of a host library run in. */
+/* Returns the id of the process that functions of a host library run in. */
 int64_t process_of_host_functions(const char* library) {
   const vhcall_handle functions = vhcall_install(library);
   const int64_t symbol = vhcall_find(functions, "process_id");
   return vhcall_invoke(symbol, NULL, 0, NULL, 0);
 }
 
-/* How many checks of vhcall.c failed. */
+/* Returns the number of failed checks of vhcall.c. */
 int64_t check_vhcall(const char* library) {
   char* arguments[] = {"vhcall", (char*)library, NULL};
   return vhcall_main(2, arguments);

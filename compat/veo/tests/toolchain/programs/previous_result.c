@@ -1,4 +1,5 @@
-/* veo_prev_req_result: -1 in a program that keeps no results, and with -DKEEPS what it kept. */
+/* Tests veo_prev_req_result(): -1 in a program that keeps no results; with -DKEEPS, the kept
+ * result. */
 #include <veo_ve.h>
 
 #include <stddef.h>

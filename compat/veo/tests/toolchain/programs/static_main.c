@@ -1,5 +1,5 @@
-/* Stands for the target program in libaveorun.a: looks up the names in its arguments, calls what is
- * a function without arguments, and prints the result. */
+/* Replaces the target program in libaveorun.a: looks up the names in its arguments, calls the
+ * functions without arguments, and prints the results. */
 #include <dlfcn.h>
 #include <stdio.h>
 

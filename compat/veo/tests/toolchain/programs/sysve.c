@@ -1,4 +1,5 @@
-/* libsysve.h, userdma.h, vedma.h, veshm.h, vhshm.h, veaio.h. The argument is a file to make. */
+/* Tests libsysve.h, userdma.h, vedma.h, veshm.h, vhshm.h, veaio.h. The argument is a file to
+ * create. */
 #include <libsysve.h>
 #include <userdma.h>
 #include <veaio.h>
@@ -84,13 +85,13 @@ static void asynchronous_files(const char* path) {
   for (int i = 0; i < COUNT; ++i) {
     CHECK(ve_aio_wait(contexts[i], &result, &error) == 0);
     CHECK(result == SIZE && error == 0);
-    /* Once only. */
+    /* A result can be taken only once. */
     CHECK(ve_aio_wait(contexts[i], &result, &error) == -1);
     CHECK(ve_aio_query(contexts[i], &result, &error) == -1);
   }
   CHECK(lseek(file, 0, SEEK_END) == (off_t)COUNT * SIZE);
 
-  /* Across two of them, and beyond the end. */
+  /* Read across two of the pieces, and beyond the end. */
   CHECK(ve_aio_read(contexts[0], file, SIZE, buffers[0], SIZE / 2) == 0);
   CHECK(ve_aio_read(contexts[1], file, SIZE, buffers[1], (off_t)COUNT * SIZE - 10) == 0);
   int state = 1;

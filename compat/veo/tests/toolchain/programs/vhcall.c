@@ -1,4 +1,5 @@
-/* VHcall with the process itself as the host. The argument is the library of host functions. */
+/* Tests VHcall with the process itself as the host. The argument is the library of host functions.
+ */
 #include <libvhcall.h>
 
 #include <errno.h>
@@ -88,7 +89,7 @@ static void numbers(vhcall_handle library) {
   CHECK(call(library, "narrow", args) == 0);
   vhcall_args_clear(args);
 
-  /* From the last to the first: order is by number. */
+  /* Set from the last to the first: numbers give the order. */
   for (int i = 9; i >= 0; --i) {
     CHECK(vhcall_args_set_i64(args, 2 * i, 100 + i) == 0);
     if (i == 3 || i == 8) {
@@ -98,7 +99,7 @@ static void numbers(vhcall_handle library) {
     }
   }
   CHECK(call(library, "mixed", args) == 0);
-  /* The last value wins. */
+  /* A later value replaces it. */
   CHECK(vhcall_args_set_i64(args, 18, -1) == 0);
   CHECK(call(library, "mixed", args) == 19);
   vhcall_args_clear(args);
@@ -137,7 +138,7 @@ static void memory(vhcall_handle library) {
   CHECK(vhcall_args_set_pointer(args, VHCALL_INTENT_IN, 0, &in, sizeof in) == 0);
   CHECK(vhcall_args_set_pointer(args, VHCALL_INTENT_INOUT, 1, &inout, sizeof inout) == 0);
   CHECK(vhcall_args_set_pointer(args, VHCALL_INTENT_OUT, 2, &out, sizeof out) == 0);
-  /* 1 + 10 * 2, and nothing of what is only for the way back. */
+  /* 1 + 10 * 2: the memory of OUT arguments is not copied to the function. */
   CHECK(call(library, "intents", args) == 21);
   CHECK(in == 1 && inout == 72 && out == 73);
   vhcall_args_clear(args);
@@ -154,7 +155,7 @@ static void memory(vhcall_handle library) {
   CHECK(vhcall_args_set_veoshandle(args, 1) == 0);
   CHECK(call(library, "through_handle", args) == 0);
   CHECK(words[0] == 41 && words[1] == 52);
-  /* With a tag, as in veo_hmem.h. */
+  /* An address with a tag, like veo_hmem.h's. */
   CHECK(vhcall_args_set_u64(args, 0, (uint64_t)(uintptr_t)words | UINT64_C(3) << 62) == 0);
   CHECK(call(library, "through_handle", args) == 0);
   CHECK(words[0] == 42 && words[1] == 54);
@@ -181,7 +182,7 @@ static void wrong_arguments(vhcall_handle library) {
   CHECK(vhcall_args_set_pointer(args, (enum vhcall_args_intent)9, 0, &word, 4) == -1 &&
         errno == EINVAL);
 
-  /* 0 is missing; then it is there. */
+  /* Argument 0 is missing, then it is set. */
   CHECK(vhcall_args_set_i32(args, 1, 5) == 0);
   errno = 0;
   CHECK(vhcall_invoke_with_args(all_ones, args, &result) == -1 && errno == EINVAL);
@@ -191,7 +192,7 @@ static void wrong_arguments(vhcall_handle library) {
   CHECK(vhcall_invoke_with_args(all_ones, NULL, &result) == -1 && errno == EINVAL);
   vhcall_args_free(args);
 
-  /* With a number of them, what is not set is 0. */
+  /* Arguments of vhcall_args_alloc_num() that are not set are 0. */
   args = vhcall_args_alloc_num(2);
   CHECK(vhcall_args_set_i32(args, 1, 5) == 0);
   CHECK(vhcall_invoke_with_args(function(library, "is_null"), args, &result) == 0 && result == 1);

@@ -1,4 +1,4 @@
-/* VHcall with a host that the program has put in place of its own process. */
+/* Tests VHcall with a host that the program has set in place of its own process. */
 #include <libvhcall.h>
 
 #include <errno.h>
@@ -55,7 +55,7 @@ int main(void) {
   CHECK(vhcall_uninstall(7) == 0);
   CHECK(vhcall_uninstall(6) == -1 && errno == EINVAL);
 
-  /* It may change its mind. */
+  /* The program may return to the default. */
   is_asked_for = 0;
   CHECK(vhcall_install("there.so") == (vhcall_handle)-1);
   vhcall_args_free(args);

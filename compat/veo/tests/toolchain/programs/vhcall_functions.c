@@ -15,7 +15,7 @@ long add_one(veos_handle* handle, const void* in, size_t in_size, void* out, siz
     }
     to[i] = (unsigned char)(i < in_size ? from[i] + 1 : 0xee);
   }
-  /* Not the kernel's memory, so it may do this. */
+  /* Writing is allowed, because `in` is a copy of the kernel's memory. */
   memset((void*)in, 0x55, in_size);
   return handle == NULL ? -2 : (long)(1000 * in_size + out_size);
 }
@@ -28,7 +28,7 @@ long error_22(void) { return -22; }
 long error_4095(void) { return -4095; }
 long not_an_error(void) { return -4096; }
 
-/* The number of the first argument that is not what vhcall.c gives it; 0 when all are. */
+/* Returns the number of the first argument that differs from vhcall.c's; 0 if there is none. */
 uint64_t narrow(int8_t a, uint8_t b, int16_t c, uint16_t d, int32_t e, uint32_t f, int64_t g,
                 uint64_t h) {
   return a != -8                             ? 1
@@ -42,8 +42,8 @@ uint64_t narrow(int8_t a, uint8_t b, int16_t c, uint16_t d, int32_t e, uint32_t 
                                              : 0;
 }
 
-/* More of both classes than there are registers, in turns: seven integers and nine doubles go to
- * registers or the stack each by its own count. */
+/* Takes more integers and doubles than there are registers, alternating: each class fills its
+ * registers first, then the stack. */
 uint64_t mixed(int64_t i0, double d0, int64_t i1, double d1, int64_t i2, double d2, int64_t i3,
                float d3, int64_t i4, double d4, int64_t i5, double d5, int64_t i6, double d6,
                int64_t i7, double d7, int64_t i8, float d8, int64_t i9, double d9) {
@@ -60,7 +60,7 @@ uint64_t mixed(int64_t i0, double d0, int64_t i1, double d1, int64_t i2, double 
   return 0;
 }
 
-/* Six doubles in registers, then complex ones: the last two registers take the first, or none. */
+/* Takes six doubles in registers, then complex numbers: two registers are left for the first. */
 uint64_t complexes(double d0, _Complex float f0, double d1, double d2, double d3, double d4,
                    _Complex double c0, _Complex double c1, double d5, _Complex float f1, int i0) {
   return d0 != 1.0                                 ? 1
@@ -77,7 +77,7 @@ uint64_t complexes(double d0, _Complex float f0, double d1, double d2, double d3
                                                    : 0;
 }
 
-/* One register is left, which is not enough for the complex one; what follows it may have it. */
+/* One register is left, which is not enough for a complex number; the next double may get it. */
 uint64_t one_register_left(double d0, double d1, double d2, double d3, double d4, double d5,
                            double d6, _Complex double c0, double d7) {
   const double doubles[] = {d0, d1, d2, d3, d4, d5, d6, __real__ c0, __imag__ c0, d7};
@@ -89,7 +89,7 @@ uint64_t one_register_left(double d0, double d1, double d2, double d3, double d4
   return 0;
 }
 
-/* The sum of what came, before all is changed. */
+/* Returns the sum of the arguments, then changes them all. */
 uint64_t intents(int* in, int* inout, int* out) {
   const int sum = in[0] + 10 * inout[0] + 100 * out[0];
   in[0] = 71;
@@ -114,14 +114,14 @@ uint64_t through_handle(uint64_t address, veos_handle* handle) {
   return result == 0 ? 0 : 1;
 }
 
-/* The errno of reading where nothing is. */
+/* Returns the errno of reading unmapped memory. */
 uint64_t nothing_there(veos_handle* handle) {
   uint64_t word = 0;
   errno = 0;
   return ve_recv_data(handle, 8, sizeof word, &word) == -1 ? (uint64_t)errno : 0;
 }
 
-/* Large values are no errors in this way of calling. */
+/* vhcall_invoke_with_args() takes no result for an error, also no large one. */
 uint64_t all_ones(void) { return UINT64_MAX; }
 
 long process_id(void) { return getpid(); }

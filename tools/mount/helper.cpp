@@ -1,0 +1,178 @@
+#include "helper.hpp"
+
+#include "mounted_prefix.hpp"
+#include "target_link.hpp"
+#include "waiting_locks.hpp"
+
+#include <farcall/base/error.hpp>
+#include <farcall/base/settings.hpp>
+#include <farcall/files/access.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace farcall::mount {
+namespace {
+
+/// Time for which the helper replies errors after the target's end, to programs that still use the
+/// mounts. Then the helper ends, and with it the mounts.
+constexpr std::chrono::seconds time_after_end{5};
+
+/// The target's request, and the process that has sent it.
+struct wish {
+  pid_t pid = 0;
+  std::string socket;
+  std::vector<files::prefix> prefixes;
+  bool is_strict = false;
+};
+
+/// Receives the request of the target. Returns nothing if the target has ended without one.
+std::optional<wish> receive_wish(int socket) {
+  std::array<char, 8192> text{};
+  if (socket < 0) return std::nullopt;
+  iovec part{text.data(), text.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t got = 0;
+  do {
+    got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  if (got <= 0 || rights == nullptr || rights->cmsg_type != SCM_CREDENTIALS) return std::nullopt;
+  ucred sender{};
+  std::memcpy(&sender, CMSG_DATA(rights), sizeof sender);
+  const std::string all(text.data(), static_cast<std::size_t>(got));
+  const std::size_t comma = all.find(',');
+  const std::size_t end = all.find('\0');
+  if (comma == std::string::npos || end == std::string::npos || comma > end) return std::nullopt;
+  wish found{sender.pid, all.substr(0, comma), {}, all.substr(end + 1) == "strict"};
+  found.prefixes =
+      files::parse_prefixes(all.substr(comma + 1, end - comma - 1), "the host's files");
+  // A prefix may be below another one, and is mounted after it.
+  std::sort(found.prefixes.begin(), found.prefixes.end(),
+            [](const auto& a, const auto& b) { return a.path.size() < b.path.size(); });
+  return found;
+}
+
+using mounts = std::vector<std::unique_ptr<mounted_prefix>>;
+
+/// Ends the mounts that no process uses. Returns true if none are left.
+bool unmount_unused(mounts& all) {
+  while (!all.empty() && ::umount2(all.back()->path().c_str(), UMOUNT_NOFOLLOW) == 0) {
+    // The threads of the mount may still use the object.
+    [[maybe_unused]] const mounted_prefix* const leaked = all.back().release();
+    all.pop_back();
+  }
+  return all.empty();
+}
+
+/// Waits for the end of the target, and then until no process uses the mounts, but not for long.
+void wait_for_end(target_process& target, mounts& all) {
+  pollfd end{target.end_fd(), POLLIN, 0};
+  while (::poll(&end, 1, -1) != 1) {
+  }
+  target.note_end();
+  const auto last = std::chrono::steady_clock::now() + time_after_end;
+  while (!unmount_unused(all) && std::chrono::steady_clock::now() < last)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
+/// Replies a text and its terminating zero byte.
+void reply(int socket, const std::string& text) {
+  (void)!::send(socket, text.c_str(), text.size() + 1, MSG_NOSIGNAL);
+}
+
+/// Serves one target until its end, and ends this process without destroying anything, because the
+/// threads of the mounts still run.
+[[noreturn]] void serve(unique_fd socket) {
+  std::optional<target_process> target;
+  std::optional<target_link> link;
+  std::optional<waiting_locks> locks;
+  mounts all;
+  try {
+    const std::optional<wish> asked = receive_wish(socket.get());
+    if (!asked) ::_exit(0);
+    target.emplace(asked->socket, asked->pid);
+    link.emplace(*target);
+    locks.emplace(*target);
+    for (const files::prefix& each : asked->prefixes) {
+      all.push_back(
+          std::make_unique<mounted_prefix>(*target, *link, *locks, each, asked->is_strict));
+    }
+  } catch (const std::exception& e) {
+    (void)unmount_unused(all);
+    reply(socket.get(), e.what());
+    ::_exit(1);
+  }
+  reply(socket.get(), "");
+  socket.reset();
+  wait_for_end(*target, all);
+  ::_exit(0);
+}
+
+/// Leaves everything that the helper has from the process that started it, except one socket.
+void leave_parent(int& socket) {
+  (void)::setsid();
+  const int kept = ::dup2(socket, STDERR_FILENO + 1);
+  (void)::close_range(static_cast<unsigned>(kept) + 1, ~0U, 0);
+  socket = kept;
+  (void)::fcntl(socket, F_SETFD, FD_CLOEXEC);
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nothing >= 0) {
+    for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+      (void)::dup2(nothing, each);
+    ::close(nothing);
+  }
+  (void)!::chdir("/");
+  (void)::signal(SIGPIPE, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+} // namespace
+
+unique_fd start_helper() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()) != 0)
+    throw error("no socket for the helper: " + reason_text(errno));
+  unique_fd ours(ends[0]);
+  unique_fd theirs(ends[1]);
+  const int yes = 1;
+  if (::setsockopt(theirs.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0)
+    throw error("the helper cannot know who asks: " + reason_text(errno));
+  const pid_t between = ::fork();
+  if (between < 0) throw error("no process for the helper: " + reason_text(errno));
+  if (between == 0) {
+    // The helper is a grandchild, so that the target has no child that it did not start.
+    if (::fork() != 0) ::_exit(0);
+    int socket = theirs.release();
+    leave_parent(socket);
+    serve(unique_fd(socket));
+  }
+  while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return ours;
+}
+
+} // namespace farcall::mount

@@ -1,0 +1,78 @@
+#pragma once
+
+#include "nodes.hpp"
+#include "target_link.hpp"
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/files/access.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+
+namespace farcall::mount {
+
+class waiting_locks;
+
+/// One prefix of the host that is mounted for a target, and the threads that serve the system's
+/// requests for it. Each thread has a link of its own to the target.
+class mounted_prefix {
+ public:
+  /// Mounts the prefix and starts the threads. `link` is the calling thread's link. Throws error.
+  /// The object must live until the process ends.
+  mounted_prefix(target_process& target, target_link& link, waiting_locks& locks,
+                 const files::prefix& of, bool is_strict);
+  mounted_prefix(const mounted_prefix&) = delete;
+  mounted_prefix& operator=(const mounted_prefix&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] node_table& nodes() noexcept { return *nodes_; }
+  [[nodiscard]] waiting_locks& locks() noexcept { return locks_; }
+  [[nodiscard]] fuse_session* session() noexcept { return session_; }
+  /// Time in seconds for which the system may use names and attributes without asking again.
+  [[nodiscard]] double cache_seconds() const noexcept { return is_strict_ ? 0 : 1; }
+  [[nodiscard]] bool is_strict() const noexcept { return is_strict_; }
+  /// True if the prefix is a device or a pipe, whose contents are not cached.
+  [[nodiscard]] bool is_special() const noexcept { return is_special_; }
+
+  /// Called by the first request of the system.
+  void note_begin() noexcept;
+
+ private:
+  void start_thread();
+  void serve() noexcept;
+  void wait_for_begin();
+
+  /// Maximum number of requests of one mount that are served at a time.
+  static constexpr int max_threads = 64;
+
+  target_process& target_;
+  waiting_locks& locks_;
+  std::string path_;
+  bool is_strict_;
+  bool is_special_ = false;
+  std::optional<node_table> nodes_;
+  fuse_session* session_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable begun_;
+  bool has_begun_ = false;
+  int threads_ = 0;
+  int idle_ = 0;
+};
+
+/// Returns the functions that serve requests. The session's user data is the mounted_prefix.
+[[nodiscard]] const fuse_lowlevel_ops& operations() noexcept;
+
+/// Link of the calling thread to the target. Set by mounted_prefix.
+[[nodiscard]] target_link*& own_link() noexcept;
+
+/// Serves a request that libfuse does not know. Returns false for all other requests.
+[[nodiscard]] bool serve_unknown(mounted_prefix& of, const fuse_buf& request);
+
+} // namespace farcall::mount

@@ -1,0 +1,75 @@
+#include "replies.hpp"
+
+#include <cerrno>
+
+namespace farcall::mount {
+
+struct stat shown_status(const mounted_prefix& of, const farcall_io_status& s) noexcept {
+  struct stat shown{};
+  shown.st_ino = s.inode;
+  shown.st_mode = static_cast<mode_t>(s.mode);
+  if (of.is_special()) shown.st_mode = S_IFREG | (shown.st_mode & 07777);
+  shown.st_nlink = s.links;
+  shown.st_uid = static_cast<uid_t>(s.user);
+  shown.st_gid = static_cast<gid_t>(s.group);
+  shown.st_rdev = of.is_special() ? 0 : s.special;
+  shown.st_size = s.size;
+  shown.st_blksize = s.block_size;
+  shown.st_blocks = s.blocks;
+  shown.st_atim = {s.accessed, s.accessed_ns};
+  shown.st_mtim = {s.modified, s.modified_ns};
+  shown.st_ctim = {s.changed, s.changed_ns};
+  return shown;
+}
+
+fuse_entry_param entry_of(const mounted_prefix& of, node_number node,
+                          const farcall_io_status& status) noexcept {
+  fuse_entry_param entry{};
+  entry.ino = node;
+  // Node numbers are never used again.
+  entry.generation = 1;
+  entry.attr = shown_status(of, status);
+  entry.attr_timeout = of.cache_seconds();
+  entry.entry_timeout = of.cache_seconds();
+  return entry;
+}
+
+std::int64_t status_of_node(mounted_prefix& of, node_number node, farcall_io_status& status) {
+  if (const auto file = of.nodes().open_file(node)) {
+    const std::int64_t result = own_link()->fstat(*file, &status);
+    // Another request may have closed the file in the meantime.
+    if (result != -EBADF) return result;
+  }
+  const auto path = of.nodes().path_of(node);
+  if (!path) return -ESTALE;
+  const std::int64_t result = own_link()->stat(*path, node == root_node ? 1 : 0, &status);
+  if (result < 0) return stale_if_gone(result);
+  return node == root_node || of.nodes().is_same(node, status) ? 0 : -ESTALE;
+}
+
+void reply_entry(fuse_req_t request, node_number folder, std::string_view name) {
+  mounted_prefix& of = prefix_of(request);
+  with_path(request, of.nodes().path_of(folder, name), [&](const std::string& path) {
+    farcall_io_status status{};
+    const std::int64_t result = own_link()->stat(path, 0, &status);
+    if (result < 0) return reply_result(request, result);
+    const node_number node = of.nodes().note(folder, name, status);
+    const fuse_entry_param entry = entry_of(of, node, status);
+    // The system does not know the file if the request was interrupted.
+    if (::fuse_reply_entry(request, &entry) != 0) of.nodes().forget(node, 1);
+  });
+}
+
+const fuse_lowlevel_ops& operations() noexcept {
+  static const fuse_lowlevel_ops all = [] {
+    fuse_lowlevel_ops made{};
+    add_name_operations(made);
+    add_file_operations(made);
+    add_folder_operations(made);
+    add_lock_operations(made);
+    return made;
+  }();
+  return all;
+}
+
+} // namespace farcall::mount

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "mounted_prefix.hpp"
+
+#include <farcall/files/io_operations.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <sys/stat.h>
+
+namespace farcall::mount {
+
+inline mounted_prefix& prefix_of(fuse_req_t request) noexcept {
+  return *static_cast<mounted_prefix*>(::fuse_req_userdata(request));
+}
+
+/// Replies the error of an operation, or success. `result` is 0, a number of bytes, or -errno.
+inline void reply_result(fuse_req_t request, std::int64_t result) noexcept {
+  (void)::fuse_reply_err(request, result < 0 ? static_cast<int>(-result) : 0);
+}
+
+/// Returns the error for an operation on a file whose path is not found any more. The system then
+/// looks for the path again.
+inline std::int64_t stale_if_gone(std::int64_t result) noexcept {
+  return result == -ENOENT ? -ESTALE : result;
+}
+
+/// Returns a status as the system shows it. Devices and pipes that a prefix names look like regular
+/// files, because the system would use devices and pipes of this machine otherwise.
+[[nodiscard]] struct stat shown_status(const mounted_prefix& of,
+                                       const farcall_io_status& s) noexcept;
+
+/// Returns the reply to a request that has found or made a file.
+[[nodiscard]] fuse_entry_param entry_of(const mounted_prefix& of, node_number node,
+                                        const farcall_io_status& status) noexcept;
+
+/// Asks the host for the status of a file that the system knows. Uses an open file if there is one,
+/// because the file may have no name any more. Returns 0, or -errno.
+[[nodiscard]] std::int64_t status_of_node(mounted_prefix& of, node_number node,
+                                          farcall_io_status& status);
+
+/// Finds a name in a folder, and replies the file. Replies the error otherwise.
+void reply_entry(fuse_req_t request, node_number folder, std::string_view name);
+
+/// Calls `f` with a path, and replies its result. Replies ESTALE if the file has no path any more.
+template <class F>
+void with_path(fuse_req_t request, const std::optional<std::string>& path, const F& f) {
+  if (!path) {
+    reply_result(request, -ESTALE);
+  } else {
+    f(*path);
+  }
+}
+
+// The functions that serve requests, by their subjects.
+void add_name_operations(fuse_lowlevel_ops& to) noexcept;
+void add_file_operations(fuse_lowlevel_ops& to) noexcept;
+void add_folder_operations(fuse_lowlevel_ops& to) noexcept;
+void add_lock_operations(fuse_lowlevel_ops& to) noexcept;
+
+} // namespace farcall::mount

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/files/io_operations.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <sys/types.h>
+
+namespace farcall::mount {
+
+/// The target that this helper mounts files for. Any thread may call it.
+class target_process {
+ public:
+  /// `socket` is the abstract name of the target's child_server. Throws error if the process has
+  /// ended.
+  target_process(std::string socket, pid_t pid);
+
+  /// Descriptor that becomes readable when the process has ended.
+  [[nodiscard]] int end_fd() const noexcept { return end_.get(); }
+
+  /// True if the process has ended, or if all of its threads are about to end. Such a process may
+  /// still exist, because one of its threads waits for a file of the mount, and it keeps its
+  /// sockets open. It would never reply to a request.
+  [[nodiscard]] bool has_ended() noexcept;
+  /// Makes has_ended() true.
+  void note_end() noexcept { ended_.store(true, std::memory_order_relaxed); }
+
+  /// Connects to the target's server. Returns an empty descriptor on failure.
+  [[nodiscard]] unique_fd connect() const noexcept;
+
+ private:
+  [[nodiscard]] bool are_all_threads_ending() const noexcept;
+
+  std::string socket_;
+  pid_t pid_;
+  unique_fd end_;
+  std::atomic<bool> ended_{false}; ///< relaxed, because it guards nothing
+};
+
+/// Connection of one thread of the helper to the target, with the memory that both share. Used by
+/// one thread.
+class target_link {
+ public:
+  /// Maximum number of bytes of one request of the system, with its head.
+  static constexpr std::size_t max_request = (std::size_t{1} << 20) + (std::size_t{64} << 10);
+
+  /// Makes the memory. Connects at the first request. Throws error. `to` must outlive the link.
+  explicit target_link(target_process& to);
+  target_link(const target_link&) = delete;
+  target_link& operator=(const target_link&) = delete;
+  ~target_link();
+
+  /// Memory for a request of the system, of max_request bytes. If the data of an operation is in
+  /// there, the target takes it from there.
+  [[nodiscard]] std::byte* request_memory() const noexcept { return memory_; }
+  /// Memory of max_result bytes for the result of an operation. The target writes it there.
+  [[nodiscard]] std::byte* result_memory() const noexcept { return memory_ + max_request; }
+  static constexpr std::size_t max_result = std::size_t{1} << 20;
+
+  /// Has the target perform an operation. Returns its result: -errno, and -EIO if the target has
+  /// ended. The result's bytes are in the request's `result`, which may be in result_memory().
+  [[nodiscard]] std::int64_t perform(const farcall_io_request& asked) noexcept;
+
+#define FARCALL_MOUNT_DEFINE(name, traits, parameters, ...)                                        \
+  [[nodiscard]] std::int64_t name parameters noexcept {                                            \
+    return perform({.operation = farcall_io_op_##name, __VA_ARGS__});                              \
+  }
+  FARCALL_IO_OPERATIONS(FARCALL_MOUNT_DEFINE)
+#undef FARCALL_MOUNT_DEFINE
+
+  /// Waits for the writes to a file, and returns their first error.
+  [[nodiscard]] std::int64_t flush(std::uint64_t file) noexcept;
+
+  /// Opens a file. Fills `opened`, its descriptor excepted. Returns 0, or -errno.
+  [[nodiscard]] std::int64_t open(const std::string& path, int flags, std::uint32_t mode,
+                                  farcall_io_opened_status& opened) noexcept;
+
+  /// Opens the file of an open file again. Returns 0, or -errno.
+  [[nodiscard]] std::int64_t reopen(std::uint64_t file, int flags,
+                                    farcall_io_opened_status& opened) noexcept;
+
+ private:
+  [[nodiscard]] bool begin() noexcept;
+  [[nodiscard]] bool send(const void* head, std::size_t bytes, const farcall_io_request& asked,
+                          int passed) noexcept;
+  [[nodiscard]] bool receive(void* to, std::size_t bytes) noexcept;
+  [[nodiscard]] std::uint64_t position_of(const void* at, std::size_t bytes,
+                                          std::size_t otherwise) const noexcept;
+
+  target_process& to_;
+  unique_fd file_;
+  std::byte* memory_ = nullptr;
+  unique_fd connection_;
+};
+
+} // namespace farcall::mount
