@@ -5,6 +5,7 @@
 #include <examples/data/matrix.hpp>
 #include <examples/data/text.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>

@@ -1,6 +1,7 @@
 #include "cg.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace cg {
 

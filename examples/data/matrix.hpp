@@ -2,6 +2,7 @@
 /// Sparse symmetric positive definite matrices, of a grid and of Matrix Market files.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <istream>

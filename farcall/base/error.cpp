@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace farcall {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <farcall/base/unique_fd.hpp>
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>

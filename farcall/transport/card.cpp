@@ -3,6 +3,7 @@
 #include <farcall/transport/card.hpp>
 
 #include <fstream>
+#include <utility>
 
 #include <sys/stat.h>
 #include <unistd.h>

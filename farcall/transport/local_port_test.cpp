@@ -5,6 +5,7 @@
 #include <farcall/transport/local_port.hpp>
 #include <tests/support.hpp>
 
+#include <array>
 #include <cstring>
 
 #include <gmock/gmock.h>

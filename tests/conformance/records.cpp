@@ -2,6 +2,8 @@
 
 #include <tests/conformance/conformance.hpp>
 
+#include <algorithm>
+
 namespace farcall::conformance {
 namespace {
 

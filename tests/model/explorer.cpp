@@ -2,6 +2,7 @@
 #include <tests/model/memory.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <csetjmp>
 #include <cstdlib>
 #include <cstring>

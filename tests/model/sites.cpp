@@ -1,5 +1,6 @@
 #include <tests/model/explorer.hpp>
 
+#include <atomic>
 #include <cstring>
 #include <string_view>
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bitset>
+#include <chrono>
 #include <complex>
 #include <cstdio>
 #include <deque>

@@ -1,6 +1,7 @@
 #include "collapsed_stacks.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace farcall::tool {

@@ -2,6 +2,8 @@
 
 #include "profile.hpp"
 
+#include <utility>
+
 namespace farcall::tool {
 
 /// Returns a small profile for tests that uses each part of the model. Twelve samples at 100 per

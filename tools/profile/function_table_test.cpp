@@ -4,7 +4,9 @@
 
 #include <tools/common/table.hpp>
 
+#include <algorithm>
 #include <sstream>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 

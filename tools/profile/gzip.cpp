@@ -1,6 +1,7 @@
 #include "gzip.hpp"
 
 #include <array>
+#include <cstddef>
 #include <new>
 
 #include <zlib.h>

@@ -7,6 +7,7 @@
 
 #include <farcall/base/error.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <set>
 #include <sstream>

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include <sys/eventfd.h>

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <system_error>
 #include <vector>
 
 #include <gmock/gmock.h>
