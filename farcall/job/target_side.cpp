@@ -33,9 +33,6 @@
 namespace farcall {
 namespace {
 
-/// Time for which a call without a deadline waits until this process knows another node. Normally
-/// the host and the other node reply at once. A node that is stopped does not.
-constexpr std::chrono::seconds max_introduction{10};
 /// If the socket to the host is full, a message waits for this time.
 constexpr std::chrono::seconds tell_time{1};
 /// Exit status with which a node ends if it has lost a lane to another node of its job of equals.
@@ -245,7 +242,7 @@ void target_side::take_part(const messages::hello& hello, std::span<const transp
 
 void target_side::ask_for(node_id node, time_point deadline) {
   if (node >= roster_.capacity()) members_.throw_missing(node);
-  const time_point end = std::min(deadline, clock::now() + max_introduction);
+  const time_point end = std::min(deadline, deadline_after(introduction_timeout_));
   const auto ask = [&] {
     // This send does not wait long, because the host reads its sockets without waiting for other
     // nodes. If the host ends meanwhile, this process ends, too.
@@ -260,8 +257,8 @@ void target_side::ask_for(node_id node, time_point deadline) {
   if (!met.failure.empty()) throw node_failed(met.failure, node);
   if (met.is_absent) members_.throw_missing(node);
   throw timeout(node_text(node) + " could not be met before the deadline, or within " +
-                    std::to_string(max_introduction.count()) +
-                    " s: it, or the host, may be stopped",
+                    std::to_string(introduction_timeout_.count()) +
+                    " ms (start_timeout): it, or the host, may be stopped",
                 node);
 }
 

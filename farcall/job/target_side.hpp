@@ -60,6 +60,12 @@ class target_side {
   /// Returns the settings that the layers above this one have sent from the host to this node.
   [[nodiscard]] std::span<const std::byte> settings() const noexcept { return settings_; }
 
+  /// Sets the time for which a call without a deadline waits until this process knows another node.
+  /// A node that is stopped does not reply in this time. Call before watch().
+  void set_introduction_timeout(std::chrono::milliseconds timeout) noexcept {
+    introduction_timeout_ = timeout;
+  }
+
   /// Starts to watch the host. Call once, before the first lane is opened. Throws error, and
   /// std::system_error if no thread can be made.
   void watch(membership_events events);
@@ -134,6 +140,7 @@ class target_side {
   std::vector<node_memory> memory_;
   std::vector<early_message> early_;
   meetings meetings_;
+  std::chrono::milliseconds introduction_timeout_{0};
   failure_detector detector_;
 };
 

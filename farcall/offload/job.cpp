@@ -240,6 +240,7 @@ void serve(const Join& join, bool is_child) {
     detail::process_node.store(self, std::memory_order_relaxed);
     const detail::forwarded_settings forwarded = detail::decode_settings(target.settings());
     report_faults(self, {.kind = forwarded.crash_reports});
+    target.set_introduction_timeout(forwarded.start_timeout);
     if (forwarded.are_equals) {
       throw error("this program makes a plain job, or calls serve_if_target(), where the host's "
                   "makes a job of equals (fc::spmd)");
@@ -477,6 +478,7 @@ void job::join_equals(const job_options& options, const process_group* group) {
     detail::process_node.store(rank_, std::memory_order_relaxed);
     const detail::forwarded_settings forwarded = detail::decode_settings(state->target->settings());
     report_faults(rank_, {.kind = forwarded.crash_reports});
+    state->target->set_introduction_timeout(forwarded.start_timeout);
     if (!forwarded.are_equals) {
       throw error("this program makes a job of equals (fc::spmd), and the host's a plain one");
     }
@@ -552,6 +554,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
   auto trace = detail::job_trace::on_host(options);
   const detail::forwarded_settings forwarded{options.waiting,
                                              options.release_timeout,
+                                             options.start_timeout,
                                              options.stop_timeout,
                                              are_equals,
                                              has_thread,

@@ -184,6 +184,7 @@ std::vector<std::byte> detail::encode(const forwarded_settings& s) {
   w.number(std::int64_t{waiting.spin.count()});
   w.number(std::int64_t{waiting.yield_after.count()});
   w.number(std::int64_t{s.release_timeout.count()});
+  w.number(std::int64_t{s.start_timeout.count()});
   w.number(std::int64_t{s.stop_timeout.count()});
   w.number(std::uint8_t{s.are_equals});
   w.number(std::uint8_t{s.has_progress_thread});
@@ -200,6 +201,7 @@ detail::forwarded_settings detail::decode_settings(std::span<const std::byte> by
   s.waiting.spin = std::chrono::nanoseconds(r.number<std::int64_t>());
   s.waiting.yield_after = std::chrono::nanoseconds(r.number<std::int64_t>());
   s.release_timeout = std::chrono::milliseconds(r.number<std::int64_t>());
+  s.start_timeout = std::chrono::milliseconds(r.number<std::int64_t>());
   s.stop_timeout = std::chrono::milliseconds(r.number<std::int64_t>());
   s.are_equals = r.number<std::uint8_t>() != 0;
   s.has_progress_thread = r.number<std::uint8_t>() != 0;

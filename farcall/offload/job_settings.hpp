@@ -42,6 +42,7 @@ namespace farcall::detail {
 struct forwarded_settings {
   wait_policy waiting;
   std::chrono::milliseconds release_timeout{};
+  std::chrono::milliseconds start_timeout{};
   std::chrono::milliseconds stop_timeout{};
   bool are_equals = false;
   /// In a job of equals: true if a thread of farcall runs the handlers.

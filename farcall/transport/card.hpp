@@ -15,7 +15,7 @@ namespace farcall {
 
 /// Version of the wire protocol, that is, of everything in docs/wire.md. Nodes of different
 /// versions refuse each other.
-inline constexpr std::uint32_t wire_version = 15;
+inline constexpr std::uint32_t wire_version = 16;
 
 /// Address range of a node's memory that its peers may map, or copy from and to.
 struct memory_window {
