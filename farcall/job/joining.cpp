@@ -1,12 +1,23 @@
 #include <farcall/base/error.hpp>
 #include <farcall/job/joining.hpp>
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+#include <poll.h>
+
 namespace farcall {
 namespace {
+
+/// Time for which the host waits for a message after the started process has exited with status 0.
+/// Another process that it has started may be the target, and hold the socket.
+constexpr std::chrono::milliseconds time_after_exit{2'000};
+/// Time for which the host waits for a message after any other end of the process.
+constexpr std::chrono::milliseconds time_after_failure{200};
 
 /// Returns the number by which a machine with the other byte order sends this kind of message.
 control other_byte_order(control kind) {
@@ -21,8 +32,20 @@ void joining::throw_not_joined(const char* what) {
   throw start_failed(who() + process_.silence_text(what), node_);
 }
 
+time_point joining::end_of_wait(time_point deadline) {
+  pollfd waiting[] = {{process_.socket().fd(), POLLIN, 0}, {process_.end_fd(), POLLIN, 0}};
+  if (waiting[0].fd < 0 || waiting[1].fd < 0) return deadline;
+  while (::poll(waiting, 2, poll_timeout(deadline)) < 0 && errno == EINTR) {
+  }
+  if (waiting[0].revents != 0 || waiting[1].revents == 0) return deadline;
+  (void)process_.wait(clock::now());
+  const bool is_failure = process_.exit_code().value_or(0) != 0;
+  const auto left = is_failure ? time_after_failure : time_after_exit;
+  return std::min(deadline, clock::now() + left);
+}
+
 control_message joining::expect(control kind, const char* what, time_point deadline) {
-  std::optional<control_message> message = process_.socket().receive(deadline);
+  std::optional<control_message> message = process_.socket().receive(end_of_wait(deadline));
   if (!message) throw_not_joined(what);
   if (message->kind == control::refused) {
     throw start_failed(who() + " cannot join: " + messages::refused::decode(message->body).why,

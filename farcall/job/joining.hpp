@@ -36,6 +36,10 @@ class joining {
  private:
   [[nodiscard]] std::string who() const;
   [[noreturn]] void throw_not_joined(const char* what);
+  /// Returns the time until which to wait for the next message, at most `deadline`. Waits until the
+  /// message arrives, or until the process ends. If the process ends first, returns a time soon
+  /// after that.
+  [[nodiscard]] time_point end_of_wait(time_point deadline);
   /// Waits for a message of the kind `kind`. If it does not arrive, the text of the error says that
   /// the target has not done `what` in time.
   control_message expect(control kind, const char* what, time_point deadline);

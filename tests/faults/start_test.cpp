@@ -96,6 +96,22 @@ TEST_F(starting, program_never_reports) {
   EXPECT_LT(took, std::chrono::seconds(5)) << "the start took far longer than its bound";
 }
 
+TEST_F(starting, program_leaves_a_process_behind) {
+  // The process that is left behind keeps the socket to the host open.
+  std::ofstream(file_) << "#!/bin/sh\nsleep 45 > /dev/null 2>&1 &\nexit $1\n";
+  std::filesystem::permissions(file_, std::filesystem::perms::owner_all);
+  job_options options = with_targets("shm");
+  options.program = file_;
+  options.start_timeout = std::chrono::seconds(40);
+  const auto begin = std::chrono::steady_clock::now();
+  for (const char* status : {"0", "3"}) {
+    options.arguments = {"program", status};
+    EXPECT_THAT(refusal(options), AllOf(HasSubstr(std::string("exited with status ") + status),
+                                        HasSubstr("before it joined the job")));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
 TEST_F(starting, program_kills_itself) {
   std::ofstream(file_) << "#!/bin/sh\nkill -KILL $$\n";
   std::filesystem::permissions(file_, std::filesystem::perms::owner_all);
