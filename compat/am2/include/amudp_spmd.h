@@ -13,9 +13,10 @@ extern "C" {
 
 /* Spawn function, which starts a job of `nproc` processes with the command line `argv`. The
    environment of these processes also contains the NAME=value strings of `extra_env`, an array
-   that ends with NULL. Returns non-zero if the processes were started. The three functions below
-   replace this process by the command that starts the processes, so that they return only after
-   an error. */
+   that ends with NULL. Returns non-zero if the processes were started. The first two
+   functions below replace this process by the command that starts the processes. The third runs the
+   user's command (AMUDP_CSPAWN_CMD), and then exits with the status of this command. So the three
+   functions return only after an error. */
 typedef int (*amudp_spawnfn_t)(int nproc, int argc, char** argv, char** extra_env);
 AM2_API int AMUDP_SPMDLocalSpawn(int nproc, int argc, char** argv, char** extra_env);
 AM2_API int AMUDP_SPMDSshSpawn(int nproc, int argc, char** argv, char** extra_env);
@@ -37,8 +38,8 @@ AM2_API extern amudp_spawnfn_desc_t const AMUDP_Spawnfn_Desc[];
 
    With AMUDP_SPMDLocalSpawn, this process becomes process 0 of the job. With any other spawn
    function, the call returns only after an error. Such a spawn function replaces this process by
-   the command that starts the job. If the spawn function returns instead, this process exits. In a
-   process that was started for the job, the call makes the process a member of the job, like
+   the command that starts the job, or exits. If the spawn function returns, this process exits. In
+   a process that was started for the job, the call makes the process a member of the job, like
    AM2_SPMDStartup. */
 AM2_API int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth,
                               amudp_spawnfn_t spawnfn, uint64_t* networkpid, eb_t* eb, ep_t* ep);

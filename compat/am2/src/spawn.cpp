@@ -1,6 +1,7 @@
 // Implements amudp_spmd.h. The user starts the program with the number of processes, and with a
 // letter that selects how the processes are started.
 #include "errors.hpp"
+#include "spawn_command.hpp"
 #include "spmd.hpp"
 
 #include <amudp_spmd.h>
@@ -91,9 +92,8 @@ void take_out(int& argc, char** argv, int count) {
   argc -= count;
 }
 
-/// Replaces this program by a command that starts the processes. Returns only if the command cannot
-/// be executed.
-void execute(int processes, const std::vector<std::string>& words, char** extra_env) {
+/// Prepares this process and its environment for a command that starts the processes.
+void prepare_spawn(int processes, char** extra_env) {
   for (char** at = extra_env; at != nullptr && *at != nullptr; ++at) {
     const std::string both = *at;
     if (const std::size_t equals = both.find('='); equals != std::string::npos)
@@ -104,12 +104,18 @@ void execute(int processes, const std::vector<std::string>& words, char** extra_
   // Report the end of this process to the launcher that may have started it. The launcher waits for
   // this report, and the program that replaces this process does not send it.
   leave_launched_group();
+  std::fflush(nullptr);
+}
+
+/// Replaces this program by a command that starts the processes. Returns only if the command cannot
+/// be executed.
+void execute(int processes, const std::vector<std::string>& words, char** extra_env) {
+  prepare_spawn(processes, extra_env);
   std::vector<std::string> kept = words;
   std::vector<char*> pointers;
   for (std::string& w : kept)
     pointers.push_back(w.data());
   pointers.push_back(nullptr);
-  std::fflush(nullptr);
   ::execvp(pointers.front(), pointers.data());
   std::fprintf(stderr, "AM-2: cannot execute %s: %s\n", pointers.front(), std::strerror(errno));
 }
@@ -193,8 +199,9 @@ std::optional<std::string> meaning_of(char letter, int processes, int argc, char
 }
 
 /// Lets `spawn` start all processes of the job. The spawn functions of this library then replace
-/// this process and do not return. If a spawn function of the program returns, this process exits,
-/// because it does not belong to the job. Returns a status if the processes could not be started.
+/// this process, or wait for the command that starts the processes, and do not return. If a spawn
+/// function of the program returns, this process exits, because it does not belong to the job.
+/// Returns a status if the processes could not be started.
 int start_elsewhere(amudp_spawnfn_t spawn, int processes, int argc, char** argv) {
   if (spawn(processes, argc, argv, nullptr) == 0)
     return failed(AM_ERR_RESOURCE, "AMUDP_SPMDStartup", "the processes could not be started");
@@ -317,18 +324,20 @@ int AMUDP_SPMDCustomSpawn(int nproc, int argc, char** argv, char** extra_env) {
                stderr);
     return 0;
   }
-  std::string text;
+  spawn_command all{"AMUDP_CSPAWN_CMD", command, "", false};
   for (const char* at = command; *at != '\0'; ++at) {
     if (*at != '%' || at[1] == '\0') {
-      text += *at;
+      all.line += *at;
       continue;
     }
     const std::optional<std::string> words = meaning_of(*++at, nproc, argc, argv);
     if (!words) return 0;
-    text += *words;
+    all.names_program = all.names_program || std::strchr("CcPp", *at) != nullptr;
+    all.line += *words;
   }
-  execute(nproc, {"/bin/sh", "-c", text}, extra_env);
-  return 0;
+  prepare_spawn(nproc, extra_env);
+  // Run no destructors and functions of atexit(), because this process belongs to no job.
+  ::_exit(run_spawn_command(all));
 }
 
 int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth, amudp_spawnfn_t spawnfn,
@@ -355,6 +364,7 @@ int AMUDP_SPMDStartup(int* argc, char*** argv, int nproc, int networkdepth, amud
     return AM_ERR_BAD_ARG;
   }
   const bool has_own_command_line = nproc == 0 && spawnfn == nullptr;
+  if (has_started_us) note_begin_of_spawned();
   if (starts_others) {
     if (const int status = read_command_line(*argc, *argv, nproc, spawnfn); status != AM_OK)
       return status;
