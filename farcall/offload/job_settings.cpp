@@ -5,6 +5,7 @@
 #include <farcall/memory/ring.hpp>
 #include <farcall/offload/job_settings.hpp>
 #include <farcall/offload/other_variables.hpp>
+#include <farcall/transport/access.hpp>
 #include <farcall/transport/process.hpp>
 #include <farcall/transport/transport_entry.hpp>
 #include <farcall/transport/wrap_commands.hpp>
@@ -96,6 +97,19 @@ void settle_file(std::string& option, const setting& s, const settings_source& g
   check_file(option, s, given, is_set);
 }
 
+void settle_server_key(std::string& option, const settings_source& given) {
+  constexpr const setting& s = settings::row("server-key");
+  const bool is_set = !option.empty();
+  settle_option(option, s, given);
+  if (option.empty()) return;
+  try {
+    check_server_keys(option);
+  } catch (const setting_error& e) {
+    throw setting_error(given.given_by(s, is_set).value_or("job_options::server_key") + ": " +
+                        e.what());
+  }
+}
+
 } // namespace
 
 crash_report detail::crash_report_of(const job_options& o) {
@@ -141,7 +155,12 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   settle_file(o.certificate, row("certificate"), given);
   settle_file(o.certificate_key, row("certificate-key"), given);
   settle_file(o.authority, row("authority"), given);
-  settle_option(o.server_key, row("server-key"), given);
+  settle_server_key(o.server_key, given);
+  check_access({.key = o.key,
+                .certificate = o.certificate,
+                .certificate_key = o.certificate_key,
+                .authority = o.authority,
+                .server_key = o.server_key});
   settle_option(o.start_timeout, row("start-timeout-ms"), given);
   settle_option(o.stop_timeout, row("stop-timeout-ms"), given);
   settle_option(o.release_timeout, row("release-timeout-ms"), given);

@@ -85,11 +85,29 @@ TEST(job_settings, that_are_wrong_name_their_variable) {
                                                        {"FARCALL_WRAP", "1:true;1:true"},
                                                        {"FARCALL_WRAP", "'true"},
                                                        {"FARCALL_TARGETS", "none"},
-                                                       {"FARCALL_KEY", folder}};
+                                                       {"FARCALL_KEY", folder},
+                                                       {"FARCALL_CERTIFICATE", folder},
+                                                       {"FARCALL_CERTIFICATE_KEY", folder},
+                                                       {"FARCALL_AUTHORITY", folder},
+                                                       {"FARCALL_SERVER_KEY", "sha256:x"},
+                                                       {"FARCALL_SERVER_KEY", folder}};
   for (const auto& [name, value] : wrong) {
     const scoped_variable given(name, value.c_str());
     EXPECT_THAT(text_thrown_by<setting_error>([] { const job j; }), HasSubstr(name)) << value;
   }
+}
+
+TEST(job_settings, name_credentials_that_fit_together) {
+  const std::string file = "/proc/self/exe";
+  job_options options;
+  options.certificate = file;
+  EXPECT_THAT(setting_error_of({}, options), HasSubstr("certificates need three files"));
+  options.key = file;
+  EXPECT_THAT(setting_error_of({}, options), HasSubstr("choose one of them"));
+  options = {};
+  options.server_key = "sha256:x";
+  EXPECT_THAT(setting_error_of({}, options),
+              HasSubstr("job_options::server_key: \"sha256:x\" is no public key of a server"));
 }
 
 TEST(job_settings, from_the_environment) {

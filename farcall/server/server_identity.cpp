@@ -1,6 +1,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/server/client_quota.hpp>
 #include <farcall/server/server_identity.hpp>
+#include <farcall/transport/access.hpp>
 #include <farcall/transport/tcp/identity.hpp>
 #include <farcall/transport/tcp/secret.hpp>
 

@@ -12,8 +12,4 @@ namespace farcall {
 /// certificates is incomplete. Ignores the file of clients, which is for servers.
 [[nodiscard]] std::shared_ptr<const tcp::tls_identity> make_identity(const access& a);
 
-/// Throws setting_error if `a` names certificates. Meant for credentials that name keys, because
-/// both cannot be used together.
-void refuse_certificates(const access& a);
-
 } // namespace farcall

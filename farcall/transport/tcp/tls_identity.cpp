@@ -1,6 +1,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/text.hpp>
+#include <farcall/transport/access.hpp>
 #include <farcall/transport/tcp/tls_identity.hpp>
 
 #include <algorithm>
@@ -56,7 +57,6 @@ constexpr char context_mark = '#';
 
 /// Identity that names a group's key, which belongs to no client.
 constexpr const char* group_identity = "farcall";
-constexpr std::string_view pin_prefix = "sha256:";
 
 /// Throws setting_error if the file is not regular, because OpenSSL would block on a FIFO until it
 /// has a writer.
@@ -252,23 +252,16 @@ int tls_identity::impl::check_pinned(X509_STORE_CTX* chain, void* self) noexcept
 }
 
 void tls_identity::impl::pin(const std::string& server_keys) {
+  check_server_keys(server_keys);
   for (const std::string& text : split(server_keys, ',')) {
     digest key{};
     // The array has one byte more than a key, because EVP_DecodeBlock() writes 33 bytes for 44
     // letters, although the last letter is '=', which encodes no byte.
     std::array<unsigned char, 33> decoded{};
-    constexpr std::size_t letters = 44;
-    const bool is_key =
-        text.size() == pin_prefix.size() + letters && text.starts_with(pin_prefix) &&
-        text.back() == '=' &&
-        EVP_DecodeBlock(decoded.data(),
-                        reinterpret_cast<const unsigned char*>(text.data()) + pin_prefix.size(),
-                        static_cast<int>(letters)) == static_cast<int>(decoded.size());
-    if (!is_key) {
-      throw setting_error("\"" + text +
-                          "\" is no public key of a server; give \"sha256:\" and 44 "
-                          "letters of BASE64, as 'farcall serve' prints it where it starts");
-    }
+    const std::string letters = text.substr(server_key_prefix.size());
+    check(EVP_DecodeBlock(decoded.data(), reinterpret_cast<const unsigned char*>(letters.data()),
+                          static_cast<int>(letters.size())) == static_cast<int>(decoded.size()),
+          "decode a public key");
     std::copy_n(decoded.begin(), key.size(), key.begin());
     pinned_.push_back(key);
   }
@@ -299,7 +292,7 @@ std::string tls_identity::impl::own_public_key() const {
   const digest key = digest_of(own);
   std::array<unsigned char, 64> text{};
   const int size = EVP_EncodeBlock(text.data(), key.data(), static_cast<int>(key.size()));
-  return std::string(pin_prefix) +
+  return std::string(server_key_prefix) +
          std::string(reinterpret_cast<const char*>(text.data()), static_cast<std::size_t>(size));
 }
 
