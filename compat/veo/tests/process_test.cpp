@@ -8,8 +8,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,7 +21,9 @@
 namespace veo_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Returns the number of the node that a process is on.
 int node_of(veo_proc_handle* proc) {
@@ -370,6 +374,68 @@ TEST(process_program, that_is_no_helper) {
   EXPECT_THAT(last_error(), HasSubstr("/bin/true"));
   EXPECT_THAT(last_error(), HasSubstr("mk_veorun_static"));
   EXPECT_EQ(last_error().find("farcall::"), std::string::npos) << last_error();
+}
+
+/// Returns the error of veo_proc_create() if VEORUN_BIN has this value.
+std::string error_of_named(const std::string& value) {
+  const bounded b("veo_proc_create with another VEORUN_BIN");
+  const environment_variable named("VEORUN_BIN", value.c_str());
+  EXPECT_EQ(veo_proc_create(0), nullptr);
+  return last_error();
+}
+
+/// A shell script, which is removed at the end.
+class script {
+ public:
+  explicit script(const std::string& text)
+      : file_(std::filesystem::path(testing::TempDir()) /
+              ("script_of_" + std::to_string(::getpid()))) {
+    std::ofstream(file_) << text;
+  }
+  script(const script&) = delete;
+  script& operator=(const script&) = delete;
+  ~script() { std::filesystem::remove(file_); }
+
+  [[nodiscard]] std::string command() const { return "/bin/sh " + file_.string(); }
+
+ private:
+  std::filesystem::path file_;
+};
+
+TEST(process_program, that_is_another_program_is_refused_at_once) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
+  for (const std::string program :
+       {"/bin/true", "/bin/sleep 1000", "sleep 1000", "/usr/bin/env VEO_TEST_WORD=x sleep 1000"}) {
+    EXPECT_THAT(error_of_named(program),
+                AllOf(HasSubstr(program + ", which VEORUN_BIN names, is neither aveorun"),
+                      HasSubstr("shell script")));
+    EXPECT_EQ(veo_proc_create_static(0, program.c_str()), nullptr);
+    EXPECT_THAT(last_error(), HasSubstr(program + " is neither aveorun"));
+  }
+  EXPECT_THAT(error_of_named("/tmp"), AllOf(HasSubstr("\"/tmp\""), HasSubstr("VEORUN_BIN is")));
+}
+
+TEST(process_program, that_ends_at_once_is_named_with_its_variable) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
+  const auto begin = std::chrono::steady_clock::now();
+  // A process that the ended program has started keeps the descriptors open.
+  for (const char* const text : {"exit 3", "kill -9 $$", "sleep 45 > /dev/null 2>&1 &"}) {
+    const script ends(text);
+    EXPECT_THAT(error_of_named(ends.command()),
+                AllOf(HasSubstr('"' + ends.command() + '"'), HasSubstr("before it joined"),
+                      HasSubstr("VEORUN_BIN is \"" + ends.command() + '"')));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+TEST(process_program, that_does_not_join_is_named_with_its_variable) {
+  VEO_TEST_LOCAL_ONLY("helpers elsewhere are started there");
+  const environment_variable timeout("FARCALL_START_TIMEOUT_MS", "300");
+  const script sleeps("exec sleep 1000");
+  const std::string text = error_of_named(sleeps.command());
+  EXPECT_THAT(text, AllOf(HasSubstr("in time"), HasSubstr("FARCALL_START_TIMEOUT_MS"),
+                          HasSubstr("VEORUN_BIN is \"" + sleeps.command() + '"')));
+  EXPECT_THAT(text, Not(HasSubstr("job_options")));
 }
 
 TEST(process_program, knows_its_node) {

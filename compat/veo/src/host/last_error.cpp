@@ -39,6 +39,7 @@ std::string in_words_of_veo(std::string_view said) {
                                 " a farcall program that makes a farcall::job early in main()?"}) {
     replace(text, end, " aveorun, or made by mk_veorun_static?");
   }
+  replace(text, "job_options::start_timeout", "FARCALL_START_TIMEOUT_MS");
   return text;
 }
 

@@ -5,15 +5,22 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/base/settings_source.hpp>
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/transport/process.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace farcall::veo {
@@ -95,6 +102,55 @@ void require_program(const std::string& word, const std::string& named_by) {
   }
 }
 
+/// Returns the files that the words of a command line name, as paths or as commands in PATH.
+std::vector<std::string> files_in(const std::vector<std::string>& words) {
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    std::error_code unknown;
+    if (std::filesystem::is_regular_file(word, unknown)) {
+      files.push_back(word);
+      continue;
+    }
+    try {
+      if (word.find('/') == std::string::npos) files.push_back(find_command(word));
+    } catch (const start_failed&) {
+      continue; // the word is an option, or the like
+    }
+  }
+  return files;
+}
+
+/// True unless the file is a program in the ELF format that has no part of farcall. Other files may
+/// be scripts, which start any program.
+bool may_start_helper(const std::string& file) {
+  const unique_fd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status{};
+  if (!opened || ::fstat(opened.get(), &status) != 0 || status.st_size == 0) return true;
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, opened.get(), 0);
+  if (mapped == MAP_FAILED) return true;
+  const std::string_view content(static_cast<const char*>(mapped), bytes);
+  // A helper names farcall in its texts, or as a library that it needs.
+  const bool is_other = content.starts_with("\x7f"
+                                            "ELF") &&
+                        ::memmem(mapped, bytes, "farcall", 7) == nullptr;
+  ::munmap(mapped, bytes);
+  return !is_other;
+}
+
+/// Throws error if a command line names programs of which none can be a helper. Such a program
+/// might run until the start timeout.
+void require_helper(const std::vector<std::string>& words, const std::string& named_by) {
+  const std::vector<std::string> files = files_in(words);
+  if (files.empty() || std::ranges::any_of(files, may_start_helper)) return;
+  std::string command;
+  for (const std::string& word : words)
+    command += (command.empty() ? "" : " ") + word;
+  throw error("the helper program " + command + named_by +
+              " is neither aveorun nor made by mk_veorun_static; if it starts such a program, name "
+              "a shell script that runs it");
+}
+
 std::vector<std::string> debugger() {
   const char* mode = variable("VEO_DEBUG");
   if (mode == nullptr) return {};
@@ -147,7 +203,7 @@ int choose_node(int given) {
   return node;
 }
 
-std::string helper_url(int node, const std::string& program) {
+helper_start start_of_helper(int node, const std::string& program) {
   const target_url url = configured().at(static_cast<std::size_t>(node));
   std::string options;
   const auto add = [&](const std::string& option) {
@@ -164,7 +220,7 @@ std::string helper_url(int node, const std::string& program) {
                   " is a server elsewhere, which runs the helper " +
                   "that it was started with, not " + program);
     }
-    return url.place + options;
+    return {url.place + options, ""};
   }
   if (row != nullptr && row->host) {
     throw error("node " + std::to_string(node) + " is " + url.scheme + " in " +
@@ -187,13 +243,16 @@ std::string helper_url(int node, const std::string& program) {
   if (words.size() > max_words) {
     throw error("the helper's command line has more than " + std::to_string(max_words) + " words");
   }
-  require_program(words.front(), is_named ? ", which VEORUN_BIN names," : "");
+  const std::string named_by = is_named ? ", which VEORUN_BIN names," : "";
+  require_program(words.front(), named_by);
+  if (is_named || !program.empty()) require_helper(words, named_by);
   const std::vector<std::string> before = debugger();
   words.insert(words.begin(), before.begin(), before.end());
   std::string command;
   for (const std::string& word : words)
     command += (command.empty() ? "" : " ") + quoted(word);
-  return "exec:" + command + options;
+  return {"exec:" + command + options,
+          is_named ? std::string("VEORUN_BIN is \"") + named + '"' : std::string()};
 }
 
 } // namespace farcall::veo

@@ -17,12 +17,18 @@ namespace farcall::veo {
 /// that variable is unset.
 [[nodiscard]] int node_count();
 
-/// Returns the target URL by which farcall starts a helper on a node. `program` is the helper's
+/// Start of a helper.
+struct helper_start {
+  std::string url;      ///< target URL by which farcall starts the helper
+  std::string named_by; ///< "VEORUN_BIN is ..." if this variable names the helper; otherwise empty
+};
+
+/// Returns how farcall starts a helper on a node. `program` is the helper's
 /// command line. If `program` is empty, the helper is the program that FARCALL_VEO_NODES names for
 /// this node, otherwise the program VEORUN_BIN, otherwise the program that is installed with this
 /// library. If the node is a server on another machine, the server has been started with its
 /// helper, and `program` must be empty. If VEO_DEBUG is set, the helper starts in a debugger.
 /// Throws error.
-[[nodiscard]] std::string helper_url(int node, const std::string& program);
+[[nodiscard]] helper_start start_of_helper(int node, const std::string& program);
 
 } // namespace farcall::veo

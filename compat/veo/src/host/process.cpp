@@ -13,7 +13,9 @@
 #include <farcall/offload/job_state.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -22,8 +24,9 @@
 namespace farcall::veo {
 namespace {
 
-/// Time limit for the start of a helper; the same limit as in NEC's library.
-constexpr std::chrono::seconds start_timeout{50};
+/// Time limit for the start of a helper, in milliseconds, unless the user sets another one; the
+/// same limit as in NEC's library.
+constexpr std::uint64_t usual_start_timeout = 50'000;
 
 constexpr const char* threads_variable = "VE_OMP_NUM_THREADS";
 constexpr int max_cores = 4096;
@@ -55,7 +58,7 @@ std::vector<std::string> helper_environment(int node) {
   return environment;
 }
 
-std::unique_ptr<job> started_job(const std::string& targets) {
+std::unique_ptr<job> started_job(const helper_start& start) {
   settings::add(settings_of_veo);
   log::set_wording(&in_words_of_veo);
   // Check this setting now, because print_error() reads it later and cannot throw for an invalid
@@ -63,14 +66,20 @@ std::unique_ptr<job> started_job(const std::string& targets) {
   (void)settings_source().text(errors_setting);
   (void)core_setting(threads_variable, 1, 1);
   job_options o;
-  o.targets = targets;
-  o.start_timeout = start_timeout;
+  o.targets = start.url;
+  o.start_timeout = std::chrono::milliseconds(
+      settings_source().number(settings::row("start-timeout-ms")).value_or(usual_start_timeout));
   o.lane_bytes = process::lane_bytes;
   // Keep the helpers out of any MPI job, because each process of an MPI program has its own
   // helpers.
   o.process_manager = "none";
-  debug_log("starts " + targets);
-  return std::make_unique<job>(o);
+  debug_log("starts " + start.url);
+  try {
+    return std::make_unique<job>(o);
+  } catch (const start_failed& e) {
+    if (start.named_by.empty()) throw;
+    throw start_failed(e.what() + (" (" + start.named_by + ')'), e.node());
+  }
 }
 
 std::string signal_text(int signal) {
@@ -83,7 +92,7 @@ std::string signal_text(int signal) {
 
 process::process(int node, const std::string& program, int identifier)
     : waits_for_main_(settings_source().text(order_setting) != "veo"), node_number_(node),
-      identifier_(identifier), job_(started_job(helper_url(node, program))),
+      identifier_(identifier), job_(started_job(start_of_helper(node, program))),
       where_(job_->targets().front()),
       helper_(sync(
           where_, start_helper{},

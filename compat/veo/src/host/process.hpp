@@ -28,8 +28,8 @@ class process {
  public:
   static constexpr std::uint32_t lane_bytes = 256U << 10;
 
-  /// Starts the helper on a node. `program` is the helper's command line, see helper_url(). Throws
-  /// error.
+  /// Starts the helper on a node. `program` is the helper's command line, see start_of_helper().
+  /// Throws error.
   process(int node, const std::string& program, int identifier);
   process(const process&) = delete;
   process& operator=(const process&) = delete;
