@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(reader.running().size() == counts.workers.size());
     // Each block takes a cache line of the file, so the file bounds their number.
     require(counts.callers.size() + counts.servers.size() + counts.workers.size() +
-                counts.threads.size() + counts.peers.size() <=
+                counts.threads.size() + counts.peers.size() + counts.named.size() <=
             size / line_bytes);
     require(counts.functions.size() <= size);
   } catch (const error&) {

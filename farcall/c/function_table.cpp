@@ -1,6 +1,8 @@
 #include <farcall/c/errors.hpp>
 #include <farcall/c/function_table.hpp>
 
+#include <utility>
+
 namespace farcall::c {
 
 function_table::function_table() { grow(64); }
@@ -54,7 +56,7 @@ fc_function function_table::know(std::string_view name, fc_function hash) {
   return known(name, hash).hash;
 }
 
-void function_table::add(std::string_view name, fc_function hash, registration what) {
+bool function_table::add(std::string_view name, fc_function hash, registration what) {
   const std::lock_guard guard(mutex_);
   row& r = known(name, hash);
   if (r.now.load(std::memory_order_relaxed) != nullptr) {
@@ -64,6 +66,7 @@ void function_table::add(std::string_view name, fc_function hash, registration w
   registrations_.push_back(std::make_unique<registration>(what));
   // Release, paired with the acquire load in find(), so that the registration is visible there.
   r.now.store(registrations_.back().get(), std::memory_order_release);
+  return !std::exchange(r.had_handler, true);
 }
 
 std::string function_table::name_by_handle(function_handle handle) {

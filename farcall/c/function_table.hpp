@@ -24,7 +24,7 @@ namespace farcall::c {
 }
 
 /// Returns the function handle that the header of a request contains, namely the lower half of the
-/// hash. Timelines find the function's name by this handle.
+/// hash. Timelines and `farcall top` find the function's name by this handle.
 [[nodiscard]] constexpr function_handle handle_of(fc_function function) noexcept {
   return {static_cast<std::uint32_t>(function)};
 }
@@ -53,9 +53,9 @@ class function_table {
   /// hash.
   fc_function know(std::string_view name, fc_function hash);
 
-  /// Registers a handler under a name. Throws what know() throws, and invalid_argument if the name
-  /// has a handler already.
-  void add(std::string_view name, fc_function hash, registration what);
+  /// Registers a handler under a name. Returns true if the name has never had a handler before.
+  /// Throws what know() throws, and invalid_argument if the name has a handler now.
+  bool add(std::string_view name, fc_function hash, registration what);
   /// Unregisters the handler of the name with this hash. Returns false if the name has no handler.
   bool remove(fc_function hash);
 
@@ -81,6 +81,7 @@ class function_table {
     row(std::string_view called, fc_function number) : hash(number), name(called) {}
     fc_function hash;
     std::string name;
+    bool had_handler = false;
     std::atomic<const registration*> now{nullptr};
   };
   /// Hash table that resolves collisions by linear probing. The number of its places is a power of

@@ -29,7 +29,7 @@ TEST(function_tables, find_what_is_registered) {
   function_table t;
   int user = 0;
   EXPECT_EQ(t.find(7), nullptr);
-  t.add("f", 7, with_user(user));
+  EXPECT_TRUE(t.add("f", 7, with_user(user)));
   ASSERT_NE(t.find(7), nullptr);
   EXPECT_EQ(t.find(7)->user, &user);
   EXPECT_EQ(t.find(8), nullptr);

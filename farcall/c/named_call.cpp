@@ -6,6 +6,7 @@
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/named_call.hpp>
 #include <farcall/call/message_handler.hpp>
+#include <farcall/offload/job_counters.hpp>
 
 #include <memory>
 #include <optional>
@@ -80,7 +81,12 @@ fc_status fc_register(const char* name, fc_handler run, void* user) {
   return guarded([&] {
     require(name, "name");
     if (run == nullptr) throw invalid_argument("run must not be NULL");
-    function_table::instance().add(name, hash_of(name), {run, user});
+    const fc_function function = hash_of(name);
+    const bool is_first = function_table::instance().add(name, function, {run, user});
+    // Do not use named_entry, which may not exist yet: programs may register before main().
+    if (is_first) {
+      detail::name_in_counters(detail::type_name<named_call>(), handle_of(function).value, name);
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/named_call.hpp>
 #include <farcall/call/message_handler.hpp>
+#include <farcall/memory/process_counters.hpp>
 #include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
@@ -14,6 +15,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace farcall::test::named_call_test {
 namespace {
@@ -70,6 +74,41 @@ TEST_F(named_calls, are_read_as_they_were_written) {
     EXPECT_EQ(length, size);
     EXPECT_EQ(got, text);
   }
+}
+
+/// Returns the name that the counters of this process give to a C function. Returns an empty text
+/// if they do not name it, and "twice" if they name it twice.
+std::string name_in_counters(const job& of, const char* name) {
+  const process_counters counts = of.counters();
+  std::string found;
+  for (const process_counters::named_function& f : counts.named) {
+    if (f.handler != c::named_entry.name() || f.handle != c::handle_of(fc_named(name)).value)
+      continue;
+    if (!found.empty()) return "twice";
+    found = f.name;
+  }
+  return found;
+}
+
+TEST_F(named_calls, have_names_in_counters) {
+  EXPECT_EQ(name_in_counters(job_, "named_call_test echo"), "named_call_test echo");
+  EXPECT_EQ(name_in_counters(job_, "named_call_test late"), "");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(fc_register("named_call_test late", &echo, nullptr), FC_OK);
+    EXPECT_EQ(name_in_counters(job_, "named_call_test late"), "named_call_test late");
+    ASSERT_EQ(fc_unregister("named_call_test late"), FC_OK);
+  }
+}
+
+TEST_F(named_calls, get_no_names_from_a_forked_child) {
+  const std::size_t names = job_.counters().named.size();
+  const pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(fc_register("named_call_test of a child", &echo, nullptr) == FC_OK ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(job_.counters().named.size(), names);
 }
 
 TEST_F(named_calls, that_are_too_short_are_malformed) {

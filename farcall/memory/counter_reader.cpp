@@ -111,18 +111,37 @@ process_counters::peer read_peer(const peer_description& p) {
           text_in(p.machine), text_in(p.name), text_in(p.server)};
 }
 
+/// Takes a text, which ends with a zero byte, from the beginning of `left`.
+std::string take_text(std::string_view& left) {
+  const std::size_t end = left.find('\0');
+  if (end == std::string_view::npos) throw_contradiction();
+  std::string text(left.substr(0, end));
+  left.remove_prefix(end + 1);
+  return text;
+}
+
+template <class Block>
+std::string_view texts_behind(const Block& block, std::size_t bytes) {
+  return {reinterpret_cast<const char*>(&block + 1), bytes - sizeof(Block)};
+}
+
 std::vector<std::string> read_names(const function_names& block, std::size_t bytes) {
-  std::string_view left(reinterpret_cast<const char*>(&block + 1), bytes - sizeof(function_names));
+  std::string_view left = texts_behind(block, bytes);
   std::vector<std::string> names;
   const std::uint32_t number = value_of(block.block.number);
   if (number > max_names) throw_contradiction();
-  for (std::uint32_t n = number; n > 0; --n) {
-    const std::size_t end = left.find('\0');
-    if (end == std::string_view::npos) throw_contradiction();
-    names.emplace_back(left.substr(0, end));
-    left.remove_prefix(end + 1);
-  }
+  for (std::uint32_t n = number; n > 0; --n)
+    names.push_back(take_text(left));
   return names;
+}
+
+process_counters::named_function read_named(const function_by_handle& block, std::size_t bytes) {
+  std::string_view left = texts_behind(block, bytes);
+  process_counters::named_function made;
+  made.handle = value_of(block.block.number);
+  made.handler = take_text(left);
+  made.name = take_text(left);
+  return made;
 }
 
 } // namespace
@@ -203,6 +222,9 @@ process_counters counter_reader::read() const {
       break;
     case counter_kind::functions:
       made.functions = read_names(block_as<function_names>(at, bytes), bytes);
+      break;
+    case counter_kind::named:
+      made.named.push_back(read_named(block_as<function_by_handle>(at, bytes), bytes));
       break;
     default:
       // Skip a block of an unknown kind, which comes from a later version of the library.

@@ -154,4 +154,18 @@ void counter_segment::name_functions(const std::vector<std::string>& names) {
                              });
 }
 
+void counter_segment::name_function(std::string_view handler, std::uint32_t handle,
+                                    std::string_view name) {
+  const std::size_t bytes = sizeof(function_by_handle) + handler.size() + 1 + name.size() + 1;
+  const std::lock_guard guard(mutex_);
+  (void)make<function_by_handle>(counter_kind::named, handle, bytes,
+                                 [&](function_by_handle& block) {
+                                   auto* to = reinterpret_cast<char*>(&block) + sizeof block;
+                                   to = std::copy(handler.begin(), handler.end(), to);
+                                   *to++ = '\0';
+                                   to = std::copy(name.begin(), name.end(), to);
+                                   *to = '\0';
+                                 });
+}
+
 } // namespace farcall

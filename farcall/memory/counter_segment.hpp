@@ -54,6 +54,9 @@ class counter_segment {
   /// Stores the names of the handlers in the order of their keys; called once. Throws
   /// std::bad_alloc.
   void name_functions(const std::vector<std::string>& names);
+  /// Stores the name of the function that the handler named `handler` calls if a request has this
+  /// function handle. Throws std::bad_alloc.
+  void name_function(std::string_view handler, std::uint32_t handle, std::string_view name);
 
   /// Returns the descriptor of the memory file, which this object owns; -1 if there is none.
   [[nodiscard]] int fd() const noexcept { return memory_.fd(); }

@@ -61,6 +61,7 @@ TEST(counter_segment, shows_its_blocks_to_readers) {
   written.take_thread().count_put(100);
   written.describe_peer(7, 4321, 2, "shm", "ibiza", "solver", "ibiza:9000");
   written.name_functions({"first", "", "third"});
+  written.name_function("third", 98, "solve");
 
   const process_counters read = counter_reader(written.fd()).read();
   EXPECT_EQ(read.process, getpid());
@@ -92,6 +93,10 @@ TEST(counter_segment, shows_its_blocks_to_readers) {
   EXPECT_EQ(read.peers[0].name, "solver");
   EXPECT_EQ(read.peers[0].server, "ibiza:9000");
   EXPECT_THAT(read.functions, ElementsAre("first", "", "third"));
+  ASSERT_EQ(read.named.size(), 1U);
+  EXPECT_EQ(read.named[0].handler, "third");
+  EXPECT_EQ(read.named[0].handle, 98U);
+  EXPECT_EQ(read.named[0].name, "solve");
   EXPECT_EQ(read.unseen, 0U);
 }
 

@@ -24,6 +24,7 @@ enum class counter_kind : std::uint32_t {
   thread = 4,    ///< a thread that calls
   peer = 5,      ///< a node of the job, and the route to it
   functions = 6, ///< names of handlers
+  named = 7,     ///< name of a function that a handler calls by its handle
 };
 
 /// Head of each block, which precedes its counts.
@@ -156,6 +157,13 @@ struct peer_description {
 /// Names of handlers, in the order of their keys from the first user key on. The names follow this
 /// block, and each ends with a zero byte. `block.number` is the number of names.
 struct function_names {
+  counter_block block;
+};
+
+/// Name of a function that a handler calls if a request has this function handle. Two texts follow
+/// this block, each ending with a zero byte: the handler's name, as function_names has it, and the
+/// function's name. `block.number` is the handle.
+struct function_by_handle {
   counter_block block;
 };
 

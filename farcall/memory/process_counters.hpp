@@ -64,6 +64,13 @@ struct process_counters {
     std::string name;
     std::string server{}; ///< "host:port" of the server that started the node; empty if none did
   };
+  /// Name of a function that a handler calls if a request has the function handle `handle`. The
+  /// handlers for calls from C have such names.
+  struct named_function {
+    std::string handler; ///< the handler's mangled name
+    std::uint32_t handle = 0;
+    std::string name;
+  };
 
   std::int64_t process = 0;
   std::int64_t host_process = 0;
@@ -76,6 +83,7 @@ struct process_counters {
   std::vector<thread> threads;
   std::vector<peer> peers;
   std::vector<std::string> functions; ///< mangled names of handlers, from the first user key on
+  std::vector<named_function> named;
 };
 
 } // namespace farcall

@@ -6,8 +6,14 @@
 #include <farcall/offload/job_state.hpp>
 
 #include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
+#include <unistd.h>
 
 namespace farcall {
 namespace {
@@ -20,6 +26,42 @@ std::vector<std::string> handler_names() {
   return names;
 }
 
+/// The functions that name_in_counters() has named, and the counters that shall have the names.
+struct named_functions {
+  struct counters_of_job {
+    std::weak_ptr<counter_segment> segment;
+    pid_t process = ::getpid();
+  };
+  std::mutex mutex;
+  std::vector<process_counters::named_function> all;
+  std::vector<counters_of_job> counters;
+
+  static named_functions& instance() {
+    // The object is never destroyed, because destructors of static objects may still name
+    // functions.
+    static auto* const one = new named_functions;
+    return *one;
+  }
+
+  void add(const process_counters::named_function& f) {
+    const std::lock_guard guard(mutex);
+    all.push_back(f);
+    for (const counters_of_job& each : counters) {
+      // The child of a fork must not write to the counters of its parent.
+      const auto segment = each.process == ::getpid() ? each.segment.lock() : nullptr;
+      if (segment) segment->name_function(f.handler, f.handle, f.name);
+    }
+  }
+
+  void add(const std::shared_ptr<counter_segment>& of_job) {
+    const std::lock_guard guard(mutex);
+    std::erase_if(counters, [](const auto& each) { return each.segment.expired(); });
+    for (const process_counters::named_function& f : all)
+      of_job->name_function(f.handler, f.handle, f.name);
+    counters.push_back({of_job});
+  }
+};
+
 } // namespace
 
 std::shared_ptr<counter_segment> detail::make_counters(const members& members) {
@@ -31,10 +73,21 @@ std::shared_ptr<counter_segment> detail::make_counters(const members& members) {
   try {
     auto made = std::make_shared<counter_segment>(owner);
     made->name_functions(handler_names());
+    named_functions::instance().add(made);
     return made;
   } catch (const error& e) {
     log::info(std::string("what this process counts cannot be read: ") + e.what());
     return nullptr;
+  }
+}
+
+void detail::name_in_counters(const std::string& handler, std::uint32_t handle,
+                              const std::string& name) noexcept {
+  try {
+    named_functions::instance().add({handler, handle, name});
+  } catch (const std::exception&) {
+    // Without memory, tools show the handler's own name.
+    return;
   }
 }
 

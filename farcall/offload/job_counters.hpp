@@ -2,7 +2,9 @@
 
 #include <farcall/memory/counter_segment.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 namespace farcall {
 
@@ -22,6 +24,12 @@ struct job_state;
 /// Adds a node's description and route to the counters, so that tools can show them. Throws
 /// std::bad_alloc.
 void describe_peer(job_state& state, const card& c, const route& r);
+
+/// Adds the name of a function to the counters of all jobs of this process, also of later ones.
+/// `handler` is the name of the handler that calls the function if a request has the function
+/// handle `handle`. Call this function once for each function. Does nothing if there is no memory.
+void name_in_counters(const std::string& handler, std::uint32_t handle,
+                      const std::string& name) noexcept;
 
 } // namespace detail
 } // namespace farcall

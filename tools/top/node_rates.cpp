@@ -116,7 +116,8 @@ void add_own_counts(node_rates& n, const job_sample::process* before,
     busy += looks;
     if (looks <= most) continue;
     most = looks;
-    n.function = handler_name(after.counts, static_cast<std::uint32_t>(what));
+    n.function = handler_name(after.counts, static_cast<std::uint32_t>(what),
+                              static_cast<std::uint32_t>(what >> 32));
   }
   n.busy = static_cast<double>(busy) / static_cast<double>(after.looks);
 }
@@ -199,11 +200,19 @@ std::optional<double> duration_at(const duration_counts& counts, double share) {
   return std::nullopt;
 }
 
-std::string handler_name(const process_counters& counts, std::uint32_t key) {
+std::string handler_name(const process_counters& counts, std::uint32_t key, std::uint32_t handle) {
   if (key < am::first_user_key) return "farcall's own";
   const std::size_t at = key - am::first_user_key;
   if (at >= counts.functions.size() || counts.functions[at].empty())
     return fmt::format("handler {}", key);
+  const std::string* name = nullptr;
+  std::size_t names = 0;
+  for (const process_counters::named_function& f : counts.named) {
+    if (handle == 0 || f.handle != handle || f.handler != counts.functions[at]) continue;
+    name = &f.name;
+    ++names;
+  }
+  if (names == 1) return *name;
   return describe_callable(counts.functions[at], "").name;
 }
 

@@ -84,9 +84,11 @@ struct node_rates {
 /// the last bucket. Returns nothing if no calls were counted.
 [[nodiscard]] std::optional<double> duration_at(const duration_counts& counts, double share);
 
-/// Returns the name of a handler for users. The counters of its process have the names. Returns
-/// "farcall's own" for handlers of farcall itself, and a text such as "handler 17" for a handler
-/// without a name.
-[[nodiscard]] std::string handler_name(const process_counters& counts, std::uint32_t key);
+/// Returns the name of a handler for users. The counters of its process have the names. If the
+/// handler calls the function with the handle `handle`, and the counters name this function,
+/// returns the function's name. Returns "farcall's own" for handlers of farcall itself, and a text
+/// such as "handler 17" for a handler without a name.
+[[nodiscard]] std::string handler_name(const process_counters& counts, std::uint32_t key,
+                                       std::uint32_t handle = 0);
 
 } // namespace farcall::tool

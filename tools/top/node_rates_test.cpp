@@ -121,6 +121,10 @@ TEST(node_rates, name_the_function_that_ran_longest) {
   const node_rates target = node_of(rates_between(before, later), 1);
   EXPECT_THAT(target.busy, Optional(0.5));
   EXPECT_EQ(target.function, "add");
+  constexpr std::uint64_t handle = 7;
+  later.processes[1].counts.named = {{later.processes[1].counts.functions[2], handle, "solve"}};
+  later.processes[1].running = {{handle << 32 | add_key, 4}, {add_key, 1}};
+  EXPECT_EQ(node_of(rates_between(before, later), 1).function, "solve");
 }
 
 TEST(node_rates, restart_with_a_new_process) {
@@ -192,6 +196,21 @@ TEST(handler_name, is_the_functions_name_if_known) {
   EXPECT_EQ(handler_name(counts, am::first_user_key), "handler 16");
   EXPECT_EQ(handler_name(counts, am::first_user_key + 3), "handler 19");
   EXPECT_EQ(handler_name(counts, am::fence_key), "farcall's own");
+}
+
+TEST(handler_name, is_the_name_of_the_called_function) {
+  process_counters counts;
+  const std::string handler = "N7farcall1c10named_callE";
+  counts.functions = {"N7farcall4fn_tIXadL_Z3subiiEEEE", handler};
+  counts.named = {{handler, 7, "solve"}, {handler, 8, "one"}, {handler, 8, "two"}};
+  constexpr std::uint32_t key = am::first_user_key + 1;
+  EXPECT_EQ(handler_name(counts, key, 7), "solve");
+  EXPECT_EQ(handler_name(counts, key), "farcall::c::named_call");
+  EXPECT_EQ(handler_name(counts, key, 9), "farcall::c::named_call");
+  // Two names have this handle.
+  EXPECT_EQ(handler_name(counts, key, 8), "farcall::c::named_call");
+  // The handle is another handler's.
+  EXPECT_EQ(handler_name(counts, key - 1, 7), "sub");
 }
 
 } // namespace
