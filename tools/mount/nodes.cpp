@@ -81,7 +81,12 @@ void node_table::add_name(node_number number, name_key key) {
   if (number == root_node) return;
   const auto before = by_name_.find(key);
   if (before != by_name_.end()) {
-    if (before->second == number) return;
+    if (before->second == number) {
+      std::vector<name_key>& names = nodes_.at(number).names;
+      const auto at = std::ranges::find(names, key);
+      std::rotate(at, at + 1, names.end());
+      return;
+    }
     remove_name(key);
   }
   ++nodes_.at(key.first).children;
