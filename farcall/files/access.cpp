@@ -17,9 +17,17 @@
 namespace farcall::files {
 namespace {
 
-/// Maximum number of bytes that a list of prefixes may have, because the list must fit into the
-/// message by which the targets get it.
+/// Maximum number of bytes that a list of prefixes may have in the form that text_of() gives it,
+/// because the list must fit into the message by which the targets get it.
 constexpr std::size_t max_list = 4000;
+
+/// Throws setting_error if a list of this many bytes is too long.
+void require_length(std::size_t bytes, const std::string& what) {
+  if (bytes <= max_list) return;
+  throw setting_error(what + " has " + std::to_string(bytes) +
+                      " bytes as a list of absolute paths with :ro or :rw, and may have " +
+                      std::to_string(max_list) + "; name fewer folders, or folders further up");
+}
 
 bool ends_with_slash(std::string_view path) { return !path.empty() && path.back() == '/'; }
 
@@ -86,10 +94,7 @@ bool changes(int flags) {
 
 std::vector<prefix> parse_prefixes(std::string_view text, const std::string& what) {
   std::vector<prefix> found;
-  if (text.size() > max_list) {
-    throw setting_error(what + " is longer than " + std::to_string(max_list) +
-                        " bytes; name folders further up");
-  }
+  require_length(text.size(), what);
   for (const std::string& word : split(text, ',')) {
     prefix p{word, true};
     if (word.ends_with(":ro") || word.ends_with(":rw")) {
@@ -108,6 +113,7 @@ std::vector<prefix> parse_prefixes(std::string_view text, const std::string& wha
     }
     found.push_back(std::move(p));
   }
+  require_length(text_of(found).size(), what);
   for (const prefix& outer : found) {
     for (const prefix& inner : found) {
       if (&inner == &outer || !is_beneath(inner.path, outer.path)) continue;

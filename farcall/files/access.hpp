@@ -24,9 +24,10 @@ struct prefix {
 
 /// Parses a list of prefixes such as "/data:ro,/home/me". Commas separate the paths, and each path
 /// may be followed by ":ro" (read only) or ":rw" (the default). Relative paths begin at the working
-/// folder. `what` names the source of the text in error messages. Throws setting_error. Also
-/// refuses a read-only folder beneath a writable one, because targets could write to it through a
-/// symbolic link that they make in the writable folder.
+/// folder. `what` names the source of the text in error messages. Throws setting_error, for
+/// instance if the absolute paths have more than 4,000 bytes together. Also refuses a read-only
+/// folder beneath a writable one, because targets could write to it through a symbolic link that
+/// they make in the writable folder.
 [[nodiscard]] std::vector<prefix> parse_prefixes(std::string_view text, const std::string& what);
 
 /// Returns the prefixes as a text, which parse_prefixes() can read in any process.

@@ -2,6 +2,7 @@
 #include <farcall/files/access.hpp>
 #include <farcall/files/files_test_support.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -23,6 +24,9 @@ namespace fs = std::filesystem;
 using test::content_of;
 using test::scratch_tree;
 using test::write_file;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 std::vector<prefix> parse(std::string_view text) { return parse_prefixes(text, "host_files"); }
 
@@ -48,6 +52,21 @@ TEST(prefixes, that_make_no_sense_are_refused) {
   }
   EXPECT_EQ(parse("/a:ro,/a/b:rw,/ab").size(), 3U) << "writable beneath read-only";
   EXPECT_THROW((void)parse("/" + std::string(5000, 'x')), setting_error);
+}
+
+TEST(prefixes, have_at_most_4000_bytes_as_absolute_paths) {
+  const std::string longest = "/" + std::string(3995, 'x');
+  EXPECT_EQ(text_of(parse(longest)).size(), 3999U);
+  const auto names_the_limit =
+      ThrowsMessage<setting_error>(AllOf(HasSubstr("bytes as a list"), HasSubstr("may have 4000")));
+  EXPECT_THAT([&] { (void)parse(longest + "xx"); }, names_the_limit);
+  EXPECT_THAT([&] { (void)parse(std::string(9000, 'x')); }, names_the_limit);
+  // The absolute paths of short names may be long.
+  std::string names = "x100";
+  for (int i = 101; i < 600; ++i)
+    names += ",x" + std::to_string(i);
+  EXPECT_LT(names.size(), 2600U);
+  EXPECT_THAT([&] { (void)parse(names); }, names_the_limit);
 }
 
 TEST(prefixes, are_found_by_whole_words) {

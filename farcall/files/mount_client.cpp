@@ -86,7 +86,7 @@ std::string mount_by_helper(const std::string& address) {
   const std::filesystem::path folder = std::filesystem::current_path(failed);
   const std::string message = address + '\0' + cache;
   if (::send(socket.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0)
-    return "farcall-mount's helper has ended: " + reason_text(errno);
+    return "farcall-mount's helper cannot be asked: " + reason_text(errno);
   std::array<char, 4096> reply{};
   ssize_t got = 0;
   do {

@@ -42,11 +42,21 @@ struct wish {
   bool is_strict = false;
 };
 
-/// Receives the request of the target. Returns nothing if the target has ended without one.
+/// Returns the size of the next message, or -1.
+ssize_t await_message(int socket) {
+  for (;;) {
+    const ssize_t got = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
+    if (got >= 0 || errno != EINTR) return got;
+  }
+}
+
+/// Receives the request of the target. Returns nothing if the target has ended without one. Throws
+/// error.
 std::optional<wish> receive_wish(int socket) {
-  std::array<char, 8192> text{};
-  if (socket < 0) return std::nullopt;
-  iovec part{text.data(), text.size()};
+  const ssize_t bytes = await_message(socket);
+  if (bytes <= 0) return std::nullopt;
+  std::string all(static_cast<std::size_t>(bytes), '\0');
+  iovec part{all.data(), all.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control{};
   msghdr message{};
   message.msg_iov = &part;
@@ -58,13 +68,14 @@ std::optional<wish> receive_wish(int socket) {
     got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  if (got <= 0 || rights == nullptr || rights->cmsg_type != SCM_CREDENTIALS) return std::nullopt;
+  if (got != bytes || rights == nullptr || rights->cmsg_type != SCM_CREDENTIALS)
+    throw error("the target does not say who it is");
   ucred sender{};
   std::memcpy(&sender, CMSG_DATA(rights), sizeof sender);
-  const std::string all(text.data(), static_cast<std::size_t>(got));
   const std::size_t comma = all.find(',');
   const std::size_t end = all.find('\0');
-  if (comma == std::string::npos || end == std::string::npos || comma > end) return std::nullopt;
+  if (comma == std::string::npos || end == std::string::npos || comma > end)
+    throw error("the target's request to mount files is malformed");
   wish found{sender.pid, all.substr(0, comma), {}, all.substr(end + 1) == "strict"};
   found.prefixes =
       files::parse_prefixes(all.substr(comma + 1, end - comma - 1), "the host's files");
