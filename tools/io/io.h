@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,14 @@ any_function find_next(_Atomic(any_function)* kept, const char* name);
  * function is the one with which read() is declared. */
 #define DECLARE_REAL(name) static _Atomic(any_function) real_of_##name
 #define REAL(name) ((__typeof__(&name))find_next(&real_of_##name, #name))
+
+/* Evaluates `call` with a va_list of the arguments after `format`, and returns its value. */
+#define WITH_ARGUMENTS(call)                                                                       \
+  va_list arguments;                                                                               \
+  va_start(arguments, format);                                                                     \
+  const int result = call;                                                                         \
+  va_end(arguments);                                                                               \
+  return result
 
 /* ---- the job ---- */
 

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <error.h>
-#include <stdarg.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 
@@ -133,14 +132,6 @@ EXPORT int fgetpos64(FILE* restrict file, fpos64_t* restrict to) {
 EXPORT int fsetpos64(FILE* file, const fpos64_t* to) { return fsetpos(file, (const fpos_t*)to); }
 EXPORT ssize_t __getdelim(char** to, size_t* bytes, int end, FILE* file);
 ALSO(__getdelim, getdelim);
-
-/* Evaluates `call` with a va_list of the arguments after `format`, and returns its value. */
-#define WITH_ARGUMENTS(call)                                                                       \
-  va_list arguments;                                                                               \
-  va_start(arguments, format);                                                                     \
-  const int result = call;                                                                         \
-  va_end(arguments);                                                                               \
-  return result
 
 EXPORT int fprintf(FILE* restrict file, const char* restrict format, ...) {
   WITH_ARGUMENTS(vfprintf(file, format, arguments));

@@ -1,7 +1,6 @@
 #include "io.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -236,14 +235,6 @@ static int print(FILE* file, int flag, const wchar_t* format, va_list arguments)
   errno = why;
   return result;
 }
-
-/* Evaluates `call` with a va_list of the arguments after `format`, and returns its value. */
-#define WITH_ARGUMENTS(call)                                                                       \
-  va_list arguments;                                                                               \
-  va_start(arguments, format);                                                                     \
-  const int result = call;                                                                         \
-  va_end(arguments);                                                                               \
-  return result
 
 EXPORT int vfwprintf(FILE* restrict file, const wchar_t* restrict format, va_list arguments) {
   return print(file, -1, format, arguments);
