@@ -378,6 +378,23 @@ TEST_F(machines_test, make_mixed_jobs) {
 }
 
 #ifdef FARCALL_HAM_PROGRAM
+TEST_F(mpirun_test, starts_no_target_beside_one_process_of_ham) {
+  const std::string alone = mpirun + "-n 1 " FARCALL_HAM_PROGRAM;
+  for (const char* arguments : {"", " --ham-process-count 3"}) {
+    command c(alone + arguments);
+    EXPECT_EQ(c.end(), 1) << c.text();
+    EXPECT_EQ(c.count("has started one process of this program"), 1U) << c.text();
+    EXPECT_EQ(c.count("(FARCALL_TARGETS=shm)"), 1U) << c.text();
+    EXPECT_EQ(c.count("RUN"), 0U) << c.text();
+  }
+  // The program needs three processes.
+  for (const char* way : {"FARCALL_TARGETS=shm:2", "FARCALL_PROCESS_MANAGER=none"}) {
+    command named("env " + (way + (" " + alone)) + " --ham-process-count 3");
+    EXPECT_EQ(named.end(), 0) << named.text();
+    EXPECT_EQ(named.count("PASSED"), 1U) << named.text();
+  }
+}
+
 TEST_F(machines_test, run_programs_of_ham) {
   // The excluded test expects machines with the same name.
   command c(between_.run("--map-by node -n 3 " + modules_ +
