@@ -52,8 +52,13 @@ farcall_io_attach_function require_library() {
 /// if the user wants mounts, and setting_error.
 bool try_to_mount(const std::string& address) {
   const way_of_files way = chosen_way();
-  if (way == way_of_files::preload || (way == way_of_files::automatic && !has_mount_helper())) {
+  if (way == way_of_files::preload) {
     leave_mount_helper();
+    return false;
+  }
+  if (way == way_of_files::automatic && !has_mount_helper()) {
+    log::info("files of the host are used through the preloaded library, because farcall-mount has "
+              "not started this process");
     return false;
   }
   const std::string why_not = mount_by_helper(address);
