@@ -9,6 +9,8 @@
 #include <iterator>
 #include <string>
 
+#include <sys/prctl.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 /// Helpers of the tests of files.
@@ -55,5 +57,26 @@ inline std::string content_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
+
+/// Makes this process act without the rights of root, if it has them, as long as the object lives.
+class ordinary_user {
+ public:
+  ordinary_user() : is_root_(::geteuid() == 0), is_active_(!is_root_ || ::seteuid(nobody) == 0) {}
+  ordinary_user(const ordinary_user&) = delete;
+  ordinary_user& operator=(const ordinary_user&) = delete;
+  ~ordinary_user() {
+    if (!is_root_ || !is_active_) return;
+    // The system makes a process that changes its user undumpable, which refuses copies by attach.
+    if (::seteuid(0) != 0 || ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) std::abort();
+  }
+
+  /// False if the system does not let root be another user.
+  [[nodiscard]] bool is_active() const noexcept { return is_active_; }
+
+ private:
+  static constexpr uid_t nobody = 65534;
+  const bool is_root_;
+  const bool is_active_;
+};
 
 } // namespace farcall::test

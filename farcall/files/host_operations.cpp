@@ -80,26 +80,34 @@ std::int64_t remove(const access_list::parent& at, int flags) {
   return result_of(::unlinkat(at.folder.get(), at.name.c_str(), flags));
 }
 
-/// Appends the entry of a folder to `to`, with the file's status. Returns false if the file has
+/// Appends the entry of a folder to `to`, with the file's status. Appends nothing if the file has
 /// gone in the meantime.
-bool append_entry(int folder, const dirent64& from, std::byte*& to) noexcept {
+void append_entry(int folder, const dirent64& from, std::byte*& to) noexcept {
   const std::string_view name = from.d_name;
   farcall_io_entry entry{};
   entry.next = from.d_off;
   entry.bytes = name.size();
+  // Begin with what the folder tells. For "." and "..", leave it at that, because the folder above
+  // a prefix is outside of it; also for files whose status the host cannot get.
+  entry.status.inode = from.d_ino;
+  entry.status.mode = DTTOIF(from.d_type);
   if (name == "." || name == "..") {
-    // Leave out the status, because the folder above a prefix is outside of it.
-    entry.status.inode = from.d_ino;
     entry.status.mode = S_IFDIR;
   } else {
     struct stat s{};
-    if (::fstatat(folder, from.d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) return false;
-    entry.status = status_of(s);
+    if (::fstatat(folder, from.d_name, &s, AT_SYMLINK_NOFOLLOW) == 0) {
+      entry.status = status_of(s);
+    } else if (errno == ENOENT) {
+      return;
+    }
   }
   std::memcpy(to, &entry, sizeof entry);
-  std::memcpy(to + sizeof entry, name.data(), name.size());
-  to += sizeof entry + (name.size() + 7) / 8 * 8;
-  return true;
+  to += sizeof entry;
+  std::memcpy(to, name.data(), name.size());
+  // Clear the bytes up to the next entry, because the memory may hold data of other targets.
+  const std::size_t padded = (name.size() + 7) / 8 * 8;
+  std::memset(to + name.size(), 0, padded - name.size());
+  to += padded;
 }
 
 } // namespace
@@ -213,7 +221,7 @@ std::int64_t host_files::list_status(call& c) {
     std::byte* end = begin;
     for (long at = 0; at < got;) {
       const auto& from = *reinterpret_cast<const dirent64*>(listed.data() + at);
-      (void)append_entry(c.fd(), from, end);
+      append_entry(c.fd(), from, end);
       at += from.d_reclen;
     }
     // Read on if all of these files have gone, because 0 would mean the folder's end.

@@ -74,7 +74,8 @@ struct farcall_io_opened_status {
 struct farcall_io_entry {
   int64_t next;   /* position of the next entry in the folder */
   uint64_t bytes; /* of the name */
-  /* Status of the file, without following links. The entries . and .. have inode and type only. */
+  /* Status of the file, without following links. The entries . and .. have inode and type only, as
+   * do files whose status the host cannot get; their number of links is 0. */
   struct farcall_io_status status;
 };
 

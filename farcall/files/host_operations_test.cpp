@@ -1,0 +1,191 @@
+// Operations of targets on files of the host, over shared memory and over connections.
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/files/file_calls.hpp>
+#include <farcall/files/file_messages.hpp>
+#include <farcall/files/files_test_support.hpp>
+#include <farcall/files/host_files.hpp>
+#include <farcall/files/host_requests.hpp>
+#include <farcall/offload/job_state.hpp>
+#include <farcall/server/server.hpp>
+#include <farcall/transport/process.hpp>
+#include <tests/jobs.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace farcall::test::host_operations_test {
+namespace {
+
+namespace fs = std::filesystem;
+using files::at_position;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using results = std::vector<std::int64_t>;
+
+/// A job whose target may use two folders, "in" and the read-only "read", and a pipe.
+class host_operations : public ::testing::TestWithParam<const char*> {
+ protected:
+  host_operations() {
+    fs::create_directories(tree_ / "in");
+    fs::create_directories(tree_ / "read");
+    (void)::mkfifo((tree_ / "pipe").c_str(), 0600);
+    // The tests call the operations themselves, so that no library has to be preloaded.
+    const scoped_variable forward("FARCALL_IO_FORWARD", "never");
+    job_options options;
+    options.targets = GetParam();
+    options.crash_report = "off";
+    if (options.targets == "tcp") {
+      server_options served;
+      served.listen = {"127.0.0.1", 0};
+      served.program = running_program;
+      served.arguments = {"farcall_files_tests"};
+      served.plain = true;
+      server_.emplace(std::move(served));
+      options.targets = "tcp://127.0.0.1:" + std::to_string(server_->addresses().front().port);
+    }
+    options.host_files = (tree_ / "in,") + (tree_ / "read:ro,") + (tree_ / "pipe");
+    job_.emplace(options);
+    target_ = job_->targets().front();
+  }
+
+  scratch_tree tree_;
+  std::optional<server> server_;
+  std::optional<job> job_;
+  node target_;
+};
+INSTANTIATE_TEST_SUITE_P(over, host_operations, ::testing::Values("shm", "tcp"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// ---- functions on the target ----
+
+files::file_calls& calls() { return files::of_this_target(); }
+
+/// Opens a file, and returns its number, or -errno.
+std::int64_t open_there(const std::string& path, int flags) {
+  farcall_io_opened opened{};
+  const std::int64_t result = calls().open(path, flags, 0644, &opened);
+  return result < 0 ? result : static_cast<std::int64_t>(opened.file);
+}
+std::uint64_t number_of(std::int64_t opened) { return static_cast<std::uint64_t>(opened); }
+
+// ---- list_status ----
+
+struct listed {
+  std::string name;
+  farcall_io_status status{};
+  std::int64_t next = 0;
+  bool is_padded_by_zeros = true;
+};
+
+/// Lists the entries of an open folder from `offset` on, by requests of `bytes` bytes.
+std::vector<listed> list_there(std::uint64_t folder, std::size_t bytes, std::int64_t offset) {
+  std::vector<listed> all;
+  std::string memory(bytes, '\xff');
+  std::int64_t got = 0;
+  while ((got = calls().list_status(folder, memory.data(), bytes, offset)) > 0) {
+    for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
+      farcall_io_entry head{};
+      std::memcpy(&head, memory.data() + at, sizeof head);
+      const std::size_t name = at + sizeof head;
+      const std::size_t end = name + (head.bytes + 7) / 8 * 8;
+      const std::string padding = memory.substr(name + head.bytes, end - name - head.bytes);
+      all.push_back({memory.substr(name, head.bytes), head.status, head.next,
+                     padding.find_first_not_of('\0') == std::string::npos});
+      at = end;
+    }
+    offset = at_position;
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return all;
+}
+
+/// Lists a folder and returns what is wrong with the entries.
+std::string check_list(const std::string& in, std::size_t bytes) {
+  // Leave bytes that are not zero in the memory in which the host makes replies.
+  const std::uint64_t full = number_of(open_there(in + "/full", O_RDONLY));
+  std::string memory(100'000, '\0');
+  if (calls().read(full, memory.data(), 100'000, 0) != 100'000) return "read";
+  if (calls().read(full, memory.data(), 16'000, 0) != 16'000) return "read";
+  const std::uint64_t folder = number_of(open_there(in, O_RDONLY | O_DIRECTORY));
+  const std::vector<listed> all = list_there(folder, bytes, at_position);
+  const auto find = [&](const std::string& name) {
+    const auto at =
+        std::find_if(all.begin(), all.end(), [&](const listed& e) { return e.name == name; });
+    return at == all.end() ? listed{} : *at;
+  };
+  if (all.size() != 12) return std::to_string(all.size()) + " entries";
+  for (const listed& each : all) {
+    if (!each.is_padded_by_zeros) return "bytes of other data behind " + each.name;
+  }
+  farcall_io_status a{};
+  if (calls().stat(in + "/link", false, &a) != 0) return "stat";
+  const listed link = find("link");
+  if (std::memcmp(&a, &link.status, sizeof a) != 0) return "status of the link";
+  if (find("full").status.size != 100'000 || !S_ISDIR(find("folder").status.mode)) return "status";
+  for (const char* name : {".", ".."}) {
+    if (!S_ISDIR(find(name).status.mode) || find(name).status.links != 0) return name;
+  }
+  // Go back to the first entry, and on from another.
+  if (list_there(folder, bytes, 0).size() != all.size()) return "from the beginning";
+  const std::size_t rest = list_there(folder, bytes, find("full").next).size();
+  if (rest >= all.size()) return "from an entry on";
+  if (calls().close(folder) != 0 || calls().close(full) != 0) return "close";
+  const std::int64_t of_file = calls().list_status(number_of(open_there(in + "/full", O_RDONLY)),
+                                                   memory.data(), bytes, at_position);
+  if (of_file != -ENOTDIR) return "a file";
+  return calls().list_status(12345, memory.data(), bytes, at_position) == -EBADF ? "" : "number";
+}
+
+TEST_P(host_operations, list_entries_with_their_status) {
+  write_file(tree_ / "in/full", std::string(100'000, '\xff'));
+  fs::create_directories(tree_ / "in/folder");
+  fs::create_symlink("full", tree_ / "in/link");
+  for (std::size_t length = 1; length <= 7; ++length)
+    write_file(tree_ / ("in/" + std::string(length, 'x')), "abc");
+  // Small replies are in records, and large ones in blocks of memory.
+  for (const std::size_t bytes : {std::size_t{4096}, std::size_t{1} << 20})
+    EXPECT_EQ(sync(target_, check_list, tree_ / "in", bytes), "") << bytes;
+}
+
+TEST_P(host_operations, list_entries_whose_status_is_secret) {
+  write_file(tree_ / "in/closed/a", "abc");
+  fs::permissions(tree_ / "in/closed", fs::perms(0444));
+  const auto names = +[](const std::string& path) {
+    const std::int64_t folder = open_there(path, O_RDONLY | O_DIRECTORY);
+    std::string seen;
+    for (const listed& each : list_there(number_of(folder), 4096, at_position)) {
+      seen += each.name + (S_ISREG(each.status.mode) ? " file" : " other");
+      seen += each.status.links == 0 ? "; " : " with status; ";
+    }
+    return seen;
+  };
+  {
+    const ordinary_user other;
+    if (!other.is_active()) GTEST_SKIP() << "root cannot be another user here";
+    EXPECT_EQ(sync(target_, names, tree_ / "in/closed"), ". other; .. other; a file; ");
+  }
+  fs::permissions(tree_ / "in/closed", fs::perms::owner_all);
+}
+
+} // namespace
+} // namespace farcall::test::host_operations_test
