@@ -140,15 +140,31 @@ void child_server::finish() noexcept {
 
 // ---- descriptors ----
 
-std::int64_t child_server::make_placeholder(std::string_view path, int flags,
-                                            const farcall_io_opened& opened) {
+/// Makes the sockets of a placeholder. Returns 0, or -errno.
+std::int64_t child_server::make_pair(socket_pair& made) noexcept {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return -errno;
-  unique_fd given(ends[0]);
-  auto of = std::make_shared<placeholder>();
-  of->end = unique_fd(ends[1]);
-  of->end.close_on_fork();
+  made.given = unique_fd(ends[0]);
+  unique_fd own(ends[1]);
+  // Shut down the receiving side of the server's end, so that a program without the library gets
+  // EPIPE when it writes to the descriptor.
+  if (::shutdown(own.get(), SHUT_RD) != 0) return -errno;
+  // Make the program's end non-blocking. A program without the library then reads the line, and
+  // gets EAGAIN for the next read instead of waiting for ever.
+  if (::fcntl(made.given.get(), F_SETFL, O_NONBLOCK) != 0) return -errno;
+  try {
+    made.own = std::make_shared<placeholder>();
+    made.own->end = std::move(own);
+    made.own->end.close_on_fork();
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  }
+  return 0;
+}
 
+std::int64_t child_server::make_placeholder(socket_pair pair, std::string_view path, int flags,
+                                            const farcall_io_opened& opened) {
+  const std::shared_ptr<placeholder>& of = pair.own;
   std::string message = FARCALL_IO_PLACEHOLDER_TEXT;
   message += std::to_string(FARCALL_IO_SOCKET_VERSION) + ' ' + name_ + ' ' +
              std::to_string(opened.mode) + ' ' + std::to_string(flags) + ' ' +
@@ -156,12 +172,6 @@ std::int64_t child_server::make_placeholder(std::string_view path, int flags,
   if (S_ISDIR(opened.mode)) message += path;
   message += FARCALL_IO_PLACEHOLDER_END;
   if (::send(of->end.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0) return -errno;
-  // Shut down the receiving side of the server's end, so that a program without the library gets
-  // EPIPE when it writes to the descriptor.
-  if (::shutdown(of->end.get(), SHUT_RD) != 0) return -errno;
-  // Make the program's end non-blocking. A program without the library then reads the line, and
-  // gets EAGAIN for the next read instead of waiting for ever.
-  if (::fcntl(given.get(), F_SETFL, O_NONBLOCK) != 0) return -errno;
 
   const std::lock_guard guard(mutex_);
   if (is_finished_) return -EIO;
@@ -177,7 +187,7 @@ std::int64_t child_server::make_placeholder(std::string_view path, int flags,
     placeholders_.erase(opened.file);
     return -ENOMEM;
   }
-  return given.release();
+  return pair.given.release();
 }
 
 std::int64_t child_server::perform(const farcall_io_request& asked) noexcept {
@@ -192,15 +202,24 @@ std::int64_t child_server::perform(const farcall_io_request& asked) noexcept {
 }
 
 std::int64_t child_server::open(const farcall_io_request& asked) noexcept {
+  // Make the sockets before the host opens the file, which an open may change even if it fails
+  // afterwards. The host passes most files of a machine's own host, which need no sockets.
+  socket_pair pair;
+  if (!files_.are_passed()) {
+    if (const std::int64_t why_not = make_pair(pair); why_not < 0) return why_not;
+  }
   const std::int64_t result = files_.perform(asked);
   if (result < 0) return result;
   auto& opened = *static_cast<farcall_io_opened*>(asked.result);
   // If the host has passed the open file itself, return it unchanged, because it needs no
   // placeholder.
   if (opened.file == 0) return result;
-  std::int64_t made = -ENOMEM;
+  std::int64_t made = pair.own != nullptr ? 0 : make_pair(pair);
   try {
-    made = make_placeholder({asked.path.at, asked.path.bytes}, asked.flags, opened);
+    if (made == 0) {
+      made =
+          make_placeholder(std::move(pair), {asked.path.at, asked.path.bytes}, asked.flags, opened);
+    }
   } catch (const std::bad_alloc&) {
     made = -ENOMEM;
   }

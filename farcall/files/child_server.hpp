@@ -71,7 +71,14 @@ class child_server {
     bool has_ended = false;
   };
 
-  [[nodiscard]] std::int64_t make_placeholder(std::string_view path, int flags,
+  /// The two ends of a placeholder's socket pair.
+  struct socket_pair {
+    unique_fd given; ///< the end of the programs
+    std::shared_ptr<placeholder> own;
+  };
+
+  [[nodiscard]] static std::int64_t make_pair(socket_pair& made) noexcept;
+  [[nodiscard]] std::int64_t make_placeholder(socket_pair pair, std::string_view path, int flags,
                                               const farcall_io_opened& opened);
   [[nodiscard]] std::int64_t open(const farcall_io_request& asked) noexcept;
   [[nodiscard]] std::int64_t close(std::uint64_t file) noexcept;

@@ -20,6 +20,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -187,6 +188,29 @@ TEST_F(child_servers, close_files_without_descriptors) {
   EXPECT_EQ(sync(target_, own, tree_ / "in/a"), 0);
   EXPECT_EQ(open_here(), 0U) << "closed before it returns";
   sync(target_, [] { server.reset(); });
+}
+
+/// Without a descriptor for the program, the host must not open the file, which the open would
+/// change.
+TEST_F(child_servers, change_no_file_for_which_they_have_no_descriptor) {
+  const auto use = +[](const std::string& path) {
+    child_server server(files::of_this_target());
+    farcall_io_opened opened{};
+    rlimit before{};
+    (void)::getrlimit(RLIMIT_NOFILE, &before);
+    const unique_fd next(::dup(0));
+    const rlimit none{static_cast<rlim_t>(next.get()), before.rlim_max};
+    (void)::setrlimit(RLIMIT_NOFILE, &none);
+    const std::int64_t result = server.perform({.operation = farcall_io_op_open,
+                                                .flags = O_WRONLY | O_TRUNC,
+                                                .path = {path.data(), path.size()},
+                                                .result = &opened,
+                                                .result_bytes = sizeof opened});
+    (void)::setrlimit(RLIMIT_NOFILE, &before);
+    return result;
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "in/a"), -EMFILE);
+  EXPECT_EQ(content_of_file(tree_ / "in/a"), "abc");
 }
 
 TEST_F(child_servers, refuse_invalid_requests_and_go_on) {

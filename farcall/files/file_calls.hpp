@@ -71,6 +71,9 @@ class file_calls final : public detail::job_service,
   /// these writes, and reports each error once.
   [[nodiscard]] std::int64_t flush(std::uint64_t file) noexcept;
 
+  /// True if the host is asked to pass open files as descriptors.
+  [[nodiscard]] bool are_passed() const noexcept { return kind_ == forwarding::descriptors; }
+
   void begin() override;
   void take_file(std::uint64_t number, unique_fd file) noexcept override;
   void finish() noexcept override;

@@ -459,18 +459,6 @@ TEST_F(host_files, cannot_be_used_by_other_targets) {
   EXPECT_EQ(sync(target_, close_it, mine.number), 0);
 }
 
-TEST_F(host_files, have_a_limit) {
-  write_file(tree_ / "in/a", "abc");
-  const auto open_all = +[](const std::string& path) {
-    std::size_t count = 0;
-    while (open_there(path, O_RDONLY).result == 0)
-      ++count;
-    return std::pair(count, open_there(path, O_RDONLY).result);
-  };
-  EXPECT_EQ(sync(target_, open_all, tree_ / "in/a"),
-            std::pair(files::max_open_files, std::int64_t{-EMFILE}));
-}
-
 std::atomic<bool> has_run_beside{false};
 void run_beside() { has_run_beside.store(true, std::memory_order_relaxed); }
 

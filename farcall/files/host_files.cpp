@@ -32,7 +32,7 @@ void host_files::node_ended(node_id node) noexcept {
     const std::lock_guard guard(mutex_);
     try {
       target& t = targets_[node];
-      t.has_ended = true;
+      if (!std::exchange(t.has_ended, true)) ++ended_;
       gone.swap(t.files);
       released.swap(t.locks);
     } catch (const std::bad_alloc&) {
@@ -55,14 +55,56 @@ std::shared_ptr<host_locks> host_files::locks_of(node_id node) {
   return targets_[node].locks;
 }
 
-std::int64_t host_files::keep(node_id node, const std::shared_ptr<open_file>& file) {
-  const std::lock_guard guard(mutex_);
-  target& t = targets_[node];
-  if (t.has_ended) return -EIO;
-  if (t.files.size() >= max_open_files) return -EMFILE;
-  t.files.emplace(++t.last, file);
-  return static_cast<std::int64_t>(t.last);
+descriptor_share host_files::share(const detail::job_state& job) {
+  std::size_t ended = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    ended = ended_;
+  }
+  // The host is a node, too.
+  const std::size_t nodes = job.members->nodes();
+  return share_of_target(nodes > ended + 1 ? nodes - ended - 1 : 1, most_descriptors());
 }
+
+class host_files::place {
+ public:
+  place(host_files& from, const detail::job_state& job, node_id node) : from_(from), node_(node) {
+    const std::size_t most = from.share(job).files;
+    const std::lock_guard guard(from_.mutex_);
+    target& t = from_.targets_[node_];
+    why_not_ = t.has_ended ? -EIO : t.files.size() + t.reserved >= most ? -EMFILE : 0;
+    is_taken_ = why_not_ == 0;
+    if (is_taken_) ++t.reserved;
+  }
+  place(const place&) = delete;
+  place& operator=(const place&) = delete;
+  ~place() {
+    if (!is_taken_) return;
+    const std::lock_guard guard(from_.mutex_);
+    --from_.targets_[node_].reserved;
+  }
+
+  /// Returns 0, or -errno if the target may open no more files.
+  [[nodiscard]] std::int64_t why_not() const noexcept { return why_not_; }
+
+  /// Adds an open file in this place. May be called once. Returns the file's number, or -errno.
+  [[nodiscard]] std::int64_t keep(const file_ref& file) {
+    if (why_not_ < 0) return why_not_;
+    const std::lock_guard guard(from_.mutex_);
+    target& t = from_.targets_[node_];
+    if (t.has_ended) return -EIO;
+    t.files.emplace(++t.last, file);
+    is_taken_ = false;
+    --t.reserved;
+    return static_cast<std::int64_t>(t.last);
+  }
+
+ private:
+  host_files& from_;
+  node_id node_;
+  std::int64_t why_not_ = 0;
+  bool is_taken_ = false;
+};
 
 std::int64_t host_files::follow(node_id node, std::uint64_t folder, std::string& path) {
   if (folder == 0) return 0;
@@ -77,28 +119,33 @@ std::int64_t host_files::follow(node_id node, std::uint64_t folder, std::string&
 
 std::int64_t host_files::open(call& c) {
   const request& what = c.what;
+  place reserved(*this, c.job, c.node);
+  // A file that is passed to the target needs no place.
+  if (reserved.why_not() < 0 && (what.flags & open_wishes::descriptor) == 0)
+    return reserved.why_not();
   unique_fd file(allowed_.open(what.path, to_system_flags(what.flags), what.mode));
   if (!file) return file.get();
-  const bool is_writable =
-      what.path.empty() ? find(c.node, what.file)->is_writable : allowed_.is_writable(what.path);
-  return give(c, std::move(file), is_writable);
+  return give(c, reserved, std::move(file), allowed_.is_writable(what.path));
 }
 
 std::int64_t host_files::reopen(call& c) {
   struct stat s{};
+  place reserved(*this, c.job, c.node);
+  if (reserved.why_not() < 0) return reserved.why_not();
   if (::fstat(c.fd(), &s) != 0) return -errno;
   const int flags = to_system_flags(c.what.flags) & ~(O_CREAT | O_EXCL | O_NOFOLLOW | O_DIRECTORY);
   const bool changes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
   if (!S_ISREG(s.st_mode) || (changes && !c.file->is_writable)) return -EACCES;
   const std::string itself = "/proc/self/fd/" + std::to_string(c.fd());
   unique_fd file(::open(itself.c_str(), flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  return file ? give(c, std::move(file), c.file->is_writable) : -errno;
+  return file ? give(c, reserved, std::move(file), c.file->is_writable) : -errno;
 }
 
 /// Gives an opened file to the target that has requested it.
-std::int64_t host_files::give(call& c, unique_fd file, bool is_writable) {
+std::int64_t host_files::give(call& c, place& reserved, unique_fd file, bool is_writable) {
   const request& what = c.what;
   struct stat s{};
+  keep_spare_descriptors(file.get());
   if (::fstat(file.get(), &s) != 0) return -errno;
   if ((what.flags & open_flags::nonblock) == 0) {
     // Clear O_NONBLOCK again, which access_list::open() has set so that opening a pipe does not
@@ -116,7 +163,7 @@ std::int64_t host_files::give(call& c, unique_fd file, bool is_writable) {
     kept->descriptor = std::move(file);
     kept->is_writable = is_writable;
     if (S_ISDIR(s.st_mode)) kept->path = c.asked_path;
-    const std::int64_t number = keep(c.node, kept);
+    const std::int64_t number = reserved.keep(kept);
     if (number < 0) return number;
     opened.file = static_cast<std::uint64_t>(number);
   }

@@ -3,6 +3,7 @@
 #include <farcall/am/request_context.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/files/access.hpp>
+#include <farcall/files/descriptor_share.hpp>
 #include <farcall/files/file_messages.hpp>
 #include <farcall/files/host_locks.hpp>
 #include <farcall/files/host_reply.hpp>
@@ -19,10 +20,6 @@
 #include <sys/stat.h>
 
 namespace farcall::files {
-
-/// Maximum number of files that one target may have open at a time. Opening another file fails with
-/// EMFILE.
-inline constexpr std::size_t max_open_files = 1024;
 
 /// Converts a status for a message.
 [[nodiscard]] farcall_io_status status_of(const struct stat& s) noexcept;
@@ -67,15 +64,20 @@ class host_files final : public detail::job_service {
   struct target {
     std::map<std::uint64_t, file_ref> files;
     std::shared_ptr<host_locks> locks = std::make_shared<host_locks>();
-    std::uint64_t last = 0; ///< highest number that was given to a file
+    std::uint64_t last = 0;   ///< highest number that was given to a file
+    std::size_t reserved = 0; ///< number of places without a file
     bool has_ended = false;
   };
+
+  /// The permission to open one more file for a target. It is taken before the open, because an
+  /// open that fails afterwards may have changed the file.
+  class place;
 
   [[nodiscard]] file_ref find(node_id node, std::uint64_t file);
   /// Returns the locks of a target, or null if the target has ended.
   [[nodiscard]] std::shared_ptr<host_locks> locks_of(node_id node);
-  /// Adds an open file. Returns its number, or -errno.
-  [[nodiscard]] std::int64_t keep(node_id node, const std::shared_ptr<open_file>& file);
+  /// Returns the part of the process's descriptors that a target may use now.
+  [[nodiscard]] descriptor_share share(const detail::job_state& job);
   /// Changes a path that begins with the path of an open folder, if the folder was renamed.
   /// `folder` is the folder's number, or 0 for other paths. Returns 0, or -errno.
   [[nodiscard]] std::int64_t follow(node_id node, std::uint64_t folder, std::string& path);
@@ -97,7 +99,7 @@ class host_files final : public detail::job_service {
   };
 
   [[nodiscard]] std::int64_t perform(call& c);
-  [[nodiscard]] std::int64_t give(call& c, unique_fd file, bool is_writable);
+  [[nodiscard]] std::int64_t give(call& c, place& reserved, unique_fd file, bool is_writable);
   /// Finds the open file or the path that the request concerns, and stores it in `c`. The
   /// operation's traits say which of the two it takes. Returns 0, or -errno.
   [[nodiscard]] std::int64_t find_file(call& c);
@@ -113,6 +115,7 @@ class host_files final : public detail::job_service {
   access_list allowed_;
   std::mutex mutex_;
   std::map<node_id, target> targets_;
+  std::size_t ended_ = 0; ///< number of targets that have ended
 };
 
 /// Implements job_service_entry::on_host.

@@ -25,7 +25,8 @@ unique_fd open_again(int file, bool is_writable) {
 } // namespace
 
 std::int64_t host_locks::perform(int file, bool is_writable, int command,
-                                 const farcall_io_lock& wanted, farcall_io_lock& found) {
+                                 const farcall_io_lock& wanted, farcall_io_lock& found,
+                                 std::size_t most) {
   struct stat s{};
   if (::fstat(file, &s) != 0) return -errno;
   struct flock lock{};
@@ -43,9 +44,10 @@ std::int64_t host_locks::perform(int file, bool is_writable, int command,
   if (command == FARCALL_IO_LOCK_SET && removes && at == held_.end()) return 0;
   unique_fd fresh;
   if (at == held_.end()) {
-    if (held_.size() >= max_held) return -ENOLCK;
+    if (held_.size() >= most) return -ENOLCK;
     fresh = open_again(file, is_writable);
     if (!fresh) return -errno;
+    keep_spare_descriptors(fresh.get());
   }
   const int own = at != held_.end() ? at->second.get() : fresh.get();
   if (::fcntl(own, command == FARCALL_IO_LOCK_TEST ? F_OFD_GETLK : F_OFD_SETLK, &lock) != 0)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/files/descriptor_share.hpp>
 #include <farcall/files/io_operations.h>
 
 #include <compare>
@@ -17,14 +18,13 @@ namespace farcall::files {
 /// of one owner do not, even if it has opened the file twice. Any thread may call it.
 class host_locks {
  public:
-  /// Maximum number of descriptions, so that one target cannot take all descriptors of the host.
-  static constexpr std::size_t max_held = 512;
-
   /// Sets, removes or tests the lock of a range of an open file. `is_writable` says if targets may
-  /// write to the file. Never waits: returns -EAGAIN if another lock excludes the requested one,
-  /// and -ENOLCK at the limit of descriptions. Returns 0, or -errno.
+  /// write to the file. `most` is the maximum number of descriptions. Never waits: returns -EAGAIN
+  /// if another lock excludes the requested one, and -ENOLCK at the limit of descriptions. Returns
+  /// 0, or -errno.
   [[nodiscard]] std::int64_t perform(int file, bool is_writable, int command,
-                                     const farcall_io_lock& wanted, farcall_io_lock& found);
+                                     const farcall_io_lock& wanted, farcall_io_lock& found,
+                                     std::size_t most = max_held_locks);
 
  private:
   struct key {

@@ -63,9 +63,9 @@ TEST_F(host_locks_of_a_file, are_removed_without_having_been_set) {
 
 /// One target must not take all descriptors of its host.
 TEST_F(host_locks_of_a_file, have_a_limit_of_owners) {
-  for (std::uint64_t owner = 0; owner < host_locks::max_held; ++owner)
+  for (std::uint64_t owner = 0; owner < max_held_locks; ++owner)
     ASSERT_EQ(set(first_, F_RDLCK, owner), 0) << owner;
-  EXPECT_EQ(set(first_, F_RDLCK, host_locks::max_held), -ENOLCK);
+  EXPECT_EQ(set(first_, F_RDLCK, max_held_locks), -ENOLCK);
   EXPECT_EQ(set(first_, F_UNLCK, 7), 0);
   EXPECT_EQ(set(first_, F_RDLCK, host_locks::max_held), 0);
 }

@@ -252,8 +252,8 @@ std::int64_t host_files::lock(call& c) {
   } else if (c.what.flags <= FARCALL_IO_LOCK_SET) {
     const std::shared_ptr<host_locks> locks = locks_of(c.node);
     if (locks == nullptr) return -EIO;
-    result =
-        locks->perform(c.fd(), c.file->is_writable, static_cast<int>(c.what.flags), wanted, found);
+    result = locks->perform(c.fd(), c.file->is_writable, static_cast<int>(c.what.flags), wanted,
+                            found, share(c.job).locks);
   }
   if (result >= 0) c.reply.put(found);
   return result;

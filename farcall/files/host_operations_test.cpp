@@ -187,5 +187,59 @@ TEST_P(host_operations, list_entries_whose_status_is_secret) {
   fs::permissions(tree_ / "in/closed", fs::perms::owner_all);
 }
 
+// ---- limits ----
+
+/// Opens a file until this fails. Returns the number of times, and the errors of further opens,
+/// which would change files.
+results open_to_the_limit(const std::string& in) {
+  farcall_io_opened opened{};
+  std::int64_t count = 0;
+  std::int64_t last = 0;
+  while ((last = open_there(in + "/a", O_RDONLY)) >= 0)
+    ++count;
+  // The first file has the number 1.
+  return {count, last, open_there(in + "/a", O_WRONLY | O_TRUNC),
+          open_there(in + "/new", O_WRONLY | O_CREAT | O_EXCL),
+          calls().reopen(1, O_WRONLY | O_TRUNC, &opened)};
+}
+
+/// Lowers the soft limit of descriptors of this process, as long as the object lives.
+class low_limit {
+ public:
+  low_limit() {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit low{512, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  }
+  low_limit(const low_limit&) = delete;
+  low_limit& operator=(const low_limit&) = delete;
+  ~low_limit() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+  [[nodiscard]] bool is_enough() const noexcept { return before_.rlim_max >= 4096; }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(limits_of_files, protect_files_the_host_and_other_targets) {
+  const scratch_tree tree;
+  write_file(tree / "in/a", "abc");
+  show_to_sanitizer<node_failed>();
+  job_options options = with_targets("shm:2");
+  options.host_files = tree / "in";
+  job j(options);
+  const low_limit limit;
+  if (!limit.is_enough()) GTEST_SKIP() << "this system allows few descriptors";
+  EXPECT_THAT(sync(j.targets().front(), open_to_the_limit, tree / "in"),
+              ElementsAre(files::max_open_files, -EMFILE, -EMFILE, -EMFILE, -EMFILE));
+  EXPECT_EQ(content_of_file(tree / "in/a"), "abc");
+  EXPECT_FALSE(fs::exists(tree / "in/new"));
+  EXPECT_EQ(sync(j.targets().back(), open_there, tree / "in/a", O_RDONLY), 1);
+  std::vector<unique_fd> own;
+  for (std::size_t i = 0; i < files::spare_descriptors - 1; ++i)
+    own.emplace_back(::open((tree / "in/a").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(own.back());
+}
+
 } // namespace
 } // namespace farcall::test::host_operations_test
