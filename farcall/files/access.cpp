@@ -46,16 +46,17 @@ std::string_view next_word(std::string_view path, std::size_t& at) {
   return path.substr(begin, at - begin);
 }
 
-int open_beneath(int folder, std::string_view rest, int flags, mode_t mode) {
+int open_beneath(int folder, std::string_view rest, int flags, mode_t mode,
+                 std::uint64_t resolve = 0) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
   // Leave out the setuid and setgid bits for new files, because programs with these bits run with
   // the rights of the file's owner, who is the host's user.
   if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) how.mode = mode & 01777;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve;
   const std::string path(rest.empty() ? "." : rest);
   // Maximum number of tries. An open fails with EAGAIN if a concurrent rename has disturbed the
-  // lookup (RESOLVE_BENEATH), or if the file has a lease.
+  // lookup (RESOLVE_BENEATH), or if the file has a lease, which may last longer.
   constexpr int max_tries = 100;
   for (int tries = 1;; ++tries) {
     const long fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
@@ -73,6 +74,12 @@ int check_kind(int fd) {
   // Admit symbolic links. If an open() must not follow a link, the open() fails later with the
   // right error.
   return S_ISREG(s.st_mode) || S_ISDIR(s.st_mode) || S_ISLNK(s.st_mode) ? 0 : -EACCES;
+}
+
+/// True if the open file is of the given type, for instance S_IFREG.
+bool has_type(int fd, mode_t type) {
+  struct stat s{};
+  return ::fstat(fd, &s) == 0 && (s.st_mode & S_IFMT) == type;
 }
 
 /// Returns the system's name for what a descriptor refers to. Returns an empty text if the system
@@ -176,7 +183,18 @@ access_list::access_list(std::vector<prefix> prefixes) : prefixes_(std::move(pre
                                        : ""));
     }
     struct stat s{};
-    r.is_folder = ::fstat(r.name.get(), &s) == 0 && S_ISDIR(s.st_mode);
+    const bool is_known = ::fstat(r.name.get(), &s) == 0;
+    r.is_folder = is_known && S_ISDIR(s.st_mode);
+    if (is_known && S_ISREG(s.st_mode)) {
+      const std::string path = name_of(r.name.get());
+      const std::size_t slash = path.rfind('/');
+      struct stat again{};
+      if (slash != std::string::npos && ::stat(path.c_str(), &again) == 0 &&
+          again.st_dev == s.st_dev && again.st_ino == s.st_ino) {
+        r.folder = unique_fd(::open(path.substr(0, slash + 1).c_str(), O_PATH | O_CLOEXEC));
+        r.file_name = path.substr(slash + 1);
+      }
+    }
     if (r.is_folder) {
       const int itself = open_beneath(r.name.get(), ".", O_PATH, 0);
       if (is_call_unavailable(-itself)) {
@@ -187,18 +205,73 @@ access_list::access_list(std::vector<prefix> prefixes) : prefixes_(std::move(pre
     }
     roots_.push_back(std::move(r));
   }
+  check_real_paths();
+}
+
+void access_list::check_real_paths() const {
+  for (const prefix& outer : prefixes_) {
+    const std::string above = name_of(root_of(outer).name.get());
+    if (!outer.is_writable || above.empty()) continue;
+    for (const prefix& inner : prefixes_) {
+      if (inner.is_writable || !is_beneath(name_of(root_of(inner).name.get()), above)) continue;
+      throw setting_error("host_files: " + inner.path +
+                          " cannot be read-only, because it leads to " + above +
+                          ", which targets may write to as " + outer.path +
+                          "; make both read-only or both writable");
+    }
+  }
+}
+
+int access_list::locate(std::string_view path, beneath& found) const {
+  // Check the length first, because the search takes time for each word.
+  if (path.size() >= PATH_MAX) return -ENAMETOOLONG;
+  const auto where = find_prefix(prefixes_, path);
+  if (!where) return -EACCES;
+  found = *where;
+  return 0;
+}
+
+/// Opens a descriptor that only names the file of a prefix. Returns -EACCES if the host has
+/// replaced a regular file by anything else.
+int access_list::open_file_name(const root& from) {
+  if (!from.folder) {
+    const int fd = ::fcntl(from.name.get(), F_DUPFD_CLOEXEC, 0);
+    return fd >= 0 ? fd : -errno;
+  }
+  unique_fd name(open_beneath(from.folder.get(), from.file_name, O_PATH, 0, RESOLVE_NO_SYMLINKS));
+  if (name && !has_type(name.get(), S_IFREG)) return -EACCES;
+  return name ? name.release() : name.get();
+}
+
+/// Opens the file of a prefix, as open() does.
+int access_list::open_file(const root& from, int flags, mode_t mode) {
+  if (!from.folder) {
+    const bool waits = (flags & O_NONBLOCK) == 0;
+    const std::string itself = "/proc/self/fd/" + std::to_string(from.name.get());
+    const int fd = ::open(itself.c_str(), (flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC |
+                                              O_NOCTTY | O_NONBLOCK);
+    if (fd >= 0) return fd;
+    // The error is ENXIO if a pipe is opened for writing that no process has open for reading.
+    return waits && errno == ENXIO && has_type(from.name.get(), S_IFIFO) ? -EAGAIN : -errno;
+  }
+  // Check the type before and after the open, as open() does for files in folders.
+  const unique_fd name(open_file_name(from));
+  if (!name && name.get() != -ENOENT) return name.get();
+  unique_fd opened(open_beneath(from.folder.get(), from.file_name, flags | O_NOCTTY | O_NONBLOCK,
+                                mode, RESOLVE_NO_SYMLINKS));
+  if (opened && !has_type(opened.get(), S_IFREG)) return -EACCES;
+  return opened ? opened.release() : opened.get();
 }
 
 bool access_list::is_writable(std::string_view path) const {
-  const auto where = find_prefix(prefixes_, path);
-  return where && where->of->is_writable;
+  beneath where{};
+  return locate(path, where) == 0 && where.of->is_writable;
 }
 
 int access_list::open(std::string_view path, int flags, mode_t mode) const {
-  const auto where = find_prefix(prefixes_, path);
-  if (!where) return -EACCES;
-  if (path.size() >= PATH_MAX) return -ENAMETOOLONG;
-  if (!where->of->is_writable) {
+  beneath where{};
+  if (const int why_not = locate(path, where); why_not < 0) return why_not;
+  if (!where.of->is_writable) {
     if (changes(flags)) return -EACCES;
     // As the kernel does for a file system that is read-only, look for the file first.
     if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0)
@@ -207,23 +280,20 @@ int access_list::open(std::string_view path, int flags, mode_t mode) const {
     // can still open an existing one.
     flags &= ~(O_CREAT | O_EXCL);
   }
-  const root& from = root_of(*where->of);
+  const root& from = root_of(*where.of);
   if (!from.is_folder) {
-    if (!where->rest.empty() || ends_with_slash(path)) return -ENOTDIR;
-    const std::string itself = "/proc/self/fd/" + std::to_string(from.name.get());
-    const int fd = ::open(itself.c_str(), (flags & ~(O_CREAT | O_NOFOLLOW)) | O_CLOEXEC | O_NOCTTY);
-    return fd >= 0 ? fd : -errno;
+    if (!where.rest.empty() || ends_with_slash(path)) return -ENOTDIR;
+    if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0 && !from.folder) return -EEXIST;
+    return open_file(from, flags, mode);
   }
   // First open only the name (O_PATH) and check the type, because opening a device or a pipe may
   // have side effects.
-  const unique_fd name(
-      open_beneath(from.name.get(), where->rest, O_PATH | (flags & O_NOFOLLOW), 0));
+  const unique_fd name(open_beneath(from.name.get(), where.rest, O_PATH | (flags & O_NOFOLLOW), 0));
   if (name) {
     if (const int why_not = check_kind(name.get()); why_not < 0) return why_not;
   }
-  const int opened =
-      open_beneath(from.name.get(), where->rest, flags | O_NOCTTY | O_NONBLOCK, mode);
-  if (opened < 0) return !where->of->is_writable && opened == -EROFS ? -EACCES : opened;
+  const int opened = open_beneath(from.name.get(), where.rest, flags | O_NOCTTY | O_NONBLOCK, mode);
+  if (opened < 0) return !where.of->is_writable && opened == -EROFS ? -EACCES : opened;
   // Check the type again, because since the first check another process may have replaced the file
   // by another one of the same name.
   if (const int why_not = check_kind(opened); why_not < 0) {
@@ -234,16 +304,14 @@ int access_list::open(std::string_view path, int flags, mode_t mode) const {
 }
 
 int access_list::open_name(std::string_view path, bool follows_link) const {
-  const auto where = find_prefix(prefixes_, path);
-  if (!where) return -EACCES;
-  if (path.size() >= PATH_MAX) return -ENAMETOOLONG;
-  const root& from = root_of(*where->of);
+  beneath where{};
+  if (const int why_not = locate(path, where); why_not < 0) return why_not;
+  const root& from = root_of(*where.of);
   if (!from.is_folder) {
-    if (!where->rest.empty() || ends_with_slash(path)) return -ENOTDIR;
-    const int fd = ::fcntl(from.name.get(), F_DUPFD_CLOEXEC, 0);
-    return fd >= 0 ? fd : -errno;
+    if (!where.rest.empty() || ends_with_slash(path)) return -ENOTDIR;
+    return open_file_name(from);
   }
-  return open_beneath(from.name.get(), where->rest, O_PATH | (follows_link ? 0 : O_NOFOLLOW), 0);
+  return open_beneath(from.name.get(), where.rest, O_PATH | (follows_link ? 0 : O_NOFOLLOW), 0);
 }
 
 int access_list::find_path(int folder, std::string& path) const {
@@ -263,12 +331,12 @@ int access_list::find_path(int folder, std::string& path) const {
 }
 
 int access_list::open_parent(std::string_view path, parent& found) const {
-  const auto where = find_prefix(prefixes_, path);
-  if (!where || !where->of->is_writable) return -EACCES;
-  if (path.size() >= PATH_MAX) return -ENAMETOOLONG;
-  const root& from = root_of(*where->of);
-  if (!from.is_folder) return where->rest.empty() ? -EACCES : -ENOTDIR;
-  std::string_view rest = where->rest;
+  beneath where{};
+  if (const int why_not = locate(path, where); why_not < 0) return why_not;
+  if (!where.of->is_writable) return -EACCES;
+  const root& from = root_of(*where.of);
+  if (!from.is_folder) return where.rest.empty() ? -EACCES : -ENOTDIR;
+  std::string_view rest = where.rest;
   found.wants_folder = ends_with_slash(rest);
   while (ends_with_slash(rest))
     rest.remove_suffix(1);

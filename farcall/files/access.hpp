@@ -56,12 +56,15 @@ struct beneath {
 class access_list {
  public:
   /// Opens the folders and files that the prefixes name. Throws setting_error if one does not
-  /// exist, and error if the system has no openat2().
+  /// exist, or if a read-only prefix is in truth beneath a writable one, and error if the system
+  /// has no openat2().
   explicit access_list(std::vector<prefix> prefixes);
 
   [[nodiscard]] std::span<const prefix> prefixes() const noexcept { return prefixes_; }
 
-  /// Opens a file like open(2), with O_CLOEXEC. The caller owns the descriptor.
+  /// Opens a file like open(2), with O_CLOEXEC. The caller owns the descriptor, which has
+  /// O_NONBLOCK. Never waits for another process: returns -EAGAIN if the file has a lease, or is a
+  /// pipe to be written that no process has open for reading.
   [[nodiscard]] int open(std::string_view path, int flags, mode_t mode) const;
 
   /// Opens a descriptor that only names a file (O_PATH), for fstat() and similar calls. The file
@@ -89,11 +92,22 @@ class access_list {
   struct root {
     unique_fd name; ///< opened with O_PATH
     bool is_folder = false;
+    /// Folder and name of a regular file. The file is opened by its name each time, because the
+    /// host may replace it. The folder is empty for other files.
+    unique_fd folder;
+    std::string file_name;
   };
 
   [[nodiscard]] const root& root_of(const prefix& p) const noexcept {
     return roots_[static_cast<std::size_t>(&p - prefixes_.data())];
   }
+  /// Finds the prefix of a path. Returns 0, -EACCES if there is none, or -ENAMETOOLONG.
+  [[nodiscard]] int locate(std::string_view path, beneath& found) const;
+  /// Throws setting_error if a read-only prefix is beneath a writable one by the folders' own
+  /// paths, which symbolic links may hide in the prefixes' paths.
+  void check_real_paths() const;
+  [[nodiscard]] static int open_file_name(const root& from);
+  [[nodiscard]] static int open_file(const root& from, int flags, mode_t mode);
 
   std::vector<prefix> prefixes_;
   std::vector<root> roots_; ///< one for each prefix

@@ -204,6 +204,82 @@ TEST(access_lists, find_the_folder_of_new_and_removed_files) {
   EXPECT_EQ(list.open_parent("/etc/passwd", parent), -EACCES);
 }
 
+TEST(access_lists, open_the_file_that_now_has_the_name) {
+  const scratch_tree tree;
+  write_file(tree / "file", "old");
+  write_file(tree / "real", "abc");
+  fs::create_symlink("real", tree / "link");
+  const access_list list(parse((tree / "file,") + (tree / "link:ro")));
+  write_file(tree / "new", "new");
+  fs::rename(tree / "new", tree / "file");
+  EXPECT_EQ(content_of(list.open(tree / "file", O_RDONLY, 0)), "new");
+  struct stat s{};
+  const unique_fd name(list.open_name(tree / "file", true));
+  ASSERT_EQ(::fstat(name.get(), &s), 0);
+  EXPECT_EQ(s.st_size, 3);
+  // A link and its file are both names of the prefix, but a file that became a link is not.
+  EXPECT_EQ(content_of(list.open(tree / "link", O_RDONLY | O_NOFOLLOW, 0)), "abc");
+  fs::remove(tree / "file");
+  EXPECT_EQ(try_open(list, tree / "file"), -ENOENT);
+  EXPECT_EQ(list.open_name(tree / "file", true), -ENOENT);
+  fs::create_symlink("real", tree / "file");
+  EXPECT_EQ(try_open(list, tree / "file"), -ELOOP);
+  fs::remove(tree / "file");
+  fs::create_directories(tree / "file/folder");
+  EXPECT_EQ(try_open(list, tree / "file"), -EACCES);
+  EXPECT_EQ(list.open_name(tree / "file", true), -EACCES);
+  EXPECT_EQ(try_open(list, tree / "file/folder"), -ENOTDIR);
+}
+
+TEST(access_lists, make_the_file_of_a_prefix_once) {
+  const scratch_tree tree;
+  write_file(tree / "file", "abc");
+  ASSERT_EQ(::mkfifo((tree / "pipe").c_str(), 0600), 0);
+  const access_list list(parse((tree / "file,") + (tree / "pipe")));
+  EXPECT_EQ(try_open(list, tree / "file", O_RDWR | O_CREAT | O_EXCL), -EEXIST);
+  EXPECT_EQ(try_open(list, tree / "pipe", O_RDWR | O_CREAT | O_EXCL), -EEXIST);
+  EXPECT_EQ(try_open(list, tree / "file", O_RDWR | O_CREAT), 0);
+  fs::remove(tree / "file");
+  EXPECT_EQ(try_open(list, tree / "file", O_RDWR | O_CREAT | O_EXCL), 0);
+}
+
+/// Opening a pipe would otherwise wait for the other end.
+TEST(access_lists, do_not_wait_for_the_end_of_a_pipe) {
+  const scratch_tree tree;
+  ASSERT_EQ(::mkfifo((tree / "pipe").c_str(), 0600), 0);
+  const access_list list(parse(tree / "pipe"));
+  EXPECT_EQ(try_open(list, tree / "pipe", O_WRONLY), -EAGAIN);
+  EXPECT_EQ(try_open(list, tree / "pipe", O_WRONLY | O_NONBLOCK), -ENXIO);
+  const unique_fd reader(list.open(tree / "pipe", O_RDONLY, 0));
+  EXPECT_TRUE(reader);
+  EXPECT_EQ(try_open(list, tree / "pipe", O_WRONLY), 0);
+}
+
+/// `:ro` would mean nothing for a folder that targets may write to by another path.
+TEST(access_lists, refuse_a_read_only_link_into_a_writable_folder) {
+  const scratch_tree tree;
+  write_file(tree / "srv/d/a", "abc");
+  fs::create_symlink("srv/d", tree / "data");
+  fs::create_symlink("srv/d/a", tree / "file");
+  for (const char* name : {"data", "file"}) {
+    EXPECT_THROW(access_list(parse((tree / "srv:rw,") + (tree / name) + ":ro")), setting_error);
+    EXPECT_NO_THROW(access_list(parse((tree / "srv:ro,") + (tree / name) + ":ro")));
+    EXPECT_NO_THROW(access_list(parse((tree / "srv:ro,") + (tree / name) + ":rw")));
+  }
+  EXPECT_THROW(access_list(parse((tree / "srv/d:rw,") + (tree / "data:ro"))), setting_error);
+}
+
+TEST(access_lists, refuse_long_paths_at_once) {
+  const scratch_tree tree;
+  const access_list list(parse((tree / "")));
+  const std::string path = "/" + std::string(std::size_t{1} << 20, 'x');
+  access_list::parent parent;
+  EXPECT_EQ(try_open(list, path), -ENAMETOOLONG);
+  EXPECT_EQ(list.open_name(path, true), -ENAMETOOLONG);
+  EXPECT_EQ(list.open_parent(path, parent), -ENAMETOOLONG);
+  EXPECT_FALSE(list.is_writable(path));
+}
+
 TEST(access_lists, need_existing_prefixes) {
   const scratch_tree tree;
   EXPECT_THROW(access_list(parse(tree / "none")), setting_error);
