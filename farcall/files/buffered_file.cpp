@@ -27,6 +27,7 @@ buffered_file::buffered_file(host_requests& host, const opened_file& opened, int
                              bool buffers)
     : host_(host), number_(opened.file), device_(opened.status.device), inode_(opened.status.inode),
       is_regular_(S_ISREG(opened.status.mode)), can_write_((flags & O_ACCMODE) != O_RDONLY),
+      waits_((flags & O_NONBLOCK) == 0),
       // Don't buffer a synchronous file (O_SYNC, O_DSYNC), because each of its writes must be on
       // the disk when the call returns.
       buffers_(buffers && is_regular_ && (flags & (O_SYNC | O_DSYNC)) == 0),
@@ -40,8 +41,10 @@ std::int64_t buffered_file::read(void* to, std::size_t bytes) {
   if (!has_position_) {
     // Unlock during the read, because the read may take long, for instance at a terminal, and must
     // not block other threads.
+    const bool waits = waits_ && !is_regular_;
     lock.unlock();
-    return read_now(host_, number_, to, bytes, at_position);
+    const auto once = [&] { return read_now(host_, number_, to, bytes, at_position); };
+    return waits ? host_.until_ready(once) : once();
   }
   std::optional<std::int64_t> got;
   if (buffers_) got = ahead_.read(to, bytes, position_);
@@ -75,6 +78,20 @@ std::int64_t buffered_file::pread(void* to, std::size_t bytes, std::int64_t offs
   return got;
 }
 
+std::int64_t buffered_file::write_on(const void* from, std::size_t bytes, bool waits) {
+  return with_readable(from, bytes, [&](std::span<const std::byte> left) -> std::int64_t {
+    std::int64_t all = 0;
+    for (;;) {
+      const auto once = [&] { return write_now(host_, number_, left, at_position); };
+      const std::int64_t done = waits ? host_.until_ready(once) : once();
+      if (done <= 0) return all > 0 ? all : done;
+      all += done;
+      left = left.subspan(static_cast<std::size_t>(done));
+      if (!waits || left.empty()) return all;
+    }
+  });
+}
+
 std::int64_t buffered_file::write_at(const void* from, std::size_t bytes, std::int64_t offset) {
   ahead_.drop();
   return with_readable(from, bytes, [&](std::span<const std::byte> checked) {
@@ -85,7 +102,13 @@ std::int64_t buffered_file::write_at(const void* from, std::size_t bytes, std::i
 std::int64_t buffered_file::write(const void* from, std::size_t bytes) {
   bytes = std::min(bytes, max_transfer);
   if (!can_write_) return -EBADF;
-  const std::lock_guard guard(mutex_);
+  std::unique_lock lock(mutex_);
+  if (!is_regular_) {
+    // Unlock during the write, as in read().
+    const bool waits = waits_;
+    lock.unlock();
+    return write_on(from, bytes, waits);
+  }
   if (!has_position_) return write_at(from, bytes, at_position);
   if (!ends_in_range(position_, bytes)) return -EFBIG;
   const std::int64_t done = write_at(from, bytes, position_);
@@ -106,6 +129,7 @@ std::int64_t buffered_file::write_through(const void* from, std::size_t bytes,
   const bool is_at_position = offset == at_position;
   bytes = std::min(bytes, max_transfer);
   if (!can_write_) return -EBADF;
+  if (!is_regular_ && is_at_position) return write(from, bytes);
   const std::lock_guard guard(mutex_);
   if (is_at_position && has_position_) offset = position_;
   if (offset != at_position && !ends_in_range(offset, bytes))
@@ -149,6 +173,7 @@ std::int64_t buffered_file::set_flags(int flags) {
   const std::int64_t result =
       host_.ask({.what = operation::set_flags, .file = number_, .flags = to_open_flags(flags)});
   if (result < 0) return result;
+  waits_ = (flags & O_NONBLOCK) == 0;
   if (!appends && !has_position_ && is_regular_) {
     moves.flags = SEEK_CUR;
     const std::int64_t there = host_.ask(moves);

@@ -55,6 +55,9 @@ class buffered_file {
   [[nodiscard]] std::int64_t take_error();
 
  private:
+  /// Writes to a pipe or device, which has no position. If `waits` is true, waits until all bytes
+  /// are written.
+  [[nodiscard]] std::int64_t write_on(const void* from, std::size_t bytes, bool waits);
   [[nodiscard]] std::int64_t write_at(const void* from, std::size_t bytes, std::int64_t offset);
 
   host_requests& host_;
@@ -65,6 +68,9 @@ class buffered_file {
   const bool can_write_;
 
   std::mutex mutex_;
+  /// True if reads and writes of a pipe or device wait, because the file was opened without
+  /// O_NONBLOCK.
+  bool waits_;
   bool buffers_;
   /// True if position_ is the file's position. False if only the host knows the position.
   bool has_position_;

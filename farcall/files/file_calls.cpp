@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 
 namespace farcall::files {
@@ -156,7 +157,8 @@ std::int64_t file_calls::ask(const farcall_io_request& asked) noexcept {
       for (const auto& [number, file] : files_)
         file->drop_read_ahead();
     }
-    return ask_for(host_, what, asked.result, asked.result_bytes);
+    const auto once = [&] { return ask_for(host_, what, asked.result, asked.result_bytes); };
+    return what.what == operation::truncate ? host_.until_ready(once) : once();
   });
 }
 
@@ -177,8 +179,10 @@ std::int64_t file_calls::open_at_host(const farcall_io_request& asked) noexcept 
       what.transfer = wanted->number();
     }
     opened_file there;
-    if (const std::int64_t result = ask_for(host_, what, &there, sizeof there); result < 0)
-      return result;
+    const auto once = [&] { return ask_for(host_, what, &there, sizeof there); };
+    // The host does not wait for the end of a lease, nor for the reader of a pipe.
+    const std::int64_t result = (asked.flags & O_NONBLOCK) != 0 ? once() : host_.until_ready(once);
+    if (result < 0) return result;
     opened = {there.file, there.status.mode, -1};
     if (wants_status) static_cast<farcall_io_opened_status*>(asked.result)->status = there.status;
     if (wanted && there.file == 0) {
@@ -228,6 +232,8 @@ std::int64_t file_calls::flush(std::uint64_t file) noexcept {
 }
 
 void file_calls::finish() noexcept {
+  // Before detach(), which waits for threads that serve other programs.
+  host_.stop_waiting();
   detach(*this);
   host_.end([this] {
     // Use the files without a lock, because all calls have ended, and so other threads do not use

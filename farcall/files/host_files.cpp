@@ -147,9 +147,11 @@ std::int64_t host_files::give(call& c, place& reserved, unique_fd file, bool is_
   struct stat s{};
   keep_spare_descriptors(file.get());
   if (::fstat(file.get(), &s) != 0) return -errno;
-  if ((what.flags & open_flags::nonblock) == 0) {
-    // Clear O_NONBLOCK again, which access_list::open() has set so that opening a pipe does not
-    // block.
+  const bool is_regular = S_ISREG(s.st_mode) || S_ISDIR(s.st_mode);
+  if (is_regular && (what.flags & open_flags::nonblock) == 0) {
+    // Clear O_NONBLOCK again, with which access_list::open() opens all files. Pipes and devices
+    // keep it, because a read or write that waits would hold up the thread that serves the lane.
+    // The target tries again instead.
     const int flags = ::fcntl(file.get(), F_GETFL);
     (void)::fcntl(file.get(), F_SETFL, flags & ~O_NONBLOCK);
   }
@@ -162,6 +164,8 @@ std::int64_t host_files::give(call& c, place& reserved, unique_fd file, bool is_
     auto kept = std::make_shared<open_file>();
     kept->descriptor = std::move(file);
     kept->is_writable = is_writable;
+    kept->is_regular = is_regular;
+    kept->is_pipe = S_ISFIFO(s.st_mode);
     if (S_ISDIR(s.st_mode)) kept->path = c.asked_path;
     const std::int64_t number = reserved.keep(kept);
     if (number < 0) return number;

@@ -55,6 +55,8 @@ class host_files final : public detail::job_service {
         std::make_shared<std::atomic<std::int64_t>>(0);
     std::string path;         ///< of a folder: the path by which the target has opened it
     bool is_writable = false; ///< true if targets may write to the file's path
+    bool is_regular = false;
+    bool is_pipe = false;
     /// Number of the last read or write that had a short or failed piece. The host skips the later
     /// pieces of this read or write.
     std::atomic<std::uint64_t> stopped{0};
@@ -106,6 +108,8 @@ class host_files final : public detail::job_service {
   /// Checks that targets may change the file of the request, and returns its mode. Returns -EACCES
   /// if targets may not write to it, or if it is a device, pipe or socket.
   [[nodiscard]] std::int64_t changeable_mode(const call& c) const;
+
+  [[nodiscard]] static bool has_input(const open_file& file) noexcept;
 
   // Each performs one operation.
 #define FARCALL_IO_DECLARE(name, ...) [[nodiscard]] std::int64_t name(call& c);

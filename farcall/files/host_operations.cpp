@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -135,6 +136,14 @@ farcall_io_status status_of(const struct stat& s) noexcept {
 
 // ---- open files ----
 
+/// True unless a read would return 0 because no process has opened the pipe for writing yet.
+bool host_files::has_input(const open_file& file) noexcept {
+  if (!file.is_pipe || (::fcntl(file.descriptor.get(), F_GETFL) & O_ACCMODE) == O_WRONLY)
+    return true;
+  pollfd input{file.descriptor.get(), POLLIN, 0};
+  return ::poll(&input, 1, 0) != 0;
+}
+
 std::int64_t host_files::read(call& c) {
   const request& what = c.what;
   const std::size_t bytes = std::min<std::uint64_t>(what.bytes, max_piece);
@@ -143,7 +152,11 @@ std::int64_t host_files::read(call& c) {
   // Relaxed, because all pieces of one transfer come in one lane, and so are served one after the
   // other.
   if (is_piece && c.file->stopped.load(std::memory_order_relaxed) == what.transfer) return 0;
-  const std::int64_t done = retried([&] {
+  const std::int64_t done = retried([&]() -> ssize_t {
+    if (!has_input(*c.file)) {
+      errno = EAGAIN;
+      return -1;
+    }
     return what.offset == at_position ? ::read(c.fd(), to, bytes)
                                       : ::pread(c.fd(), to, bytes, what.offset);
   });
@@ -182,7 +195,9 @@ std::int64_t host_files::seek(call& c) {
 }
 
 std::int64_t host_files::set_flags(call& c) {
-  return result_of(::fcntl(c.fd(), F_SETFL, to_system_flags(c.what.flags)));
+  // Pipes and devices keep O_NONBLOCK, as in give().
+  const int kept = c.file->is_regular ? 0 : O_NONBLOCK;
+  return result_of(::fcntl(c.fd(), F_SETFL, to_system_flags(c.what.flags) | kept));
 }
 
 std::int64_t host_files::fstat(call& c) { return status_of_file(c.fd(), c.reply); }
@@ -346,7 +361,8 @@ std::int64_t host_files::access(call& c) {
 }
 
 std::int64_t host_files::truncate(call& c) {
-  const unique_fd file(allowed_.open(c.what.path, O_WRONLY, 0));
+  // The target tries again if the file has a lease.
+  const unique_fd file(allowed_.open(c.what.path, O_WRONLY | O_NONBLOCK, 0));
   if (!file) return file.get();
   return retried([&] { return ::ftruncate(file.get(), c.what.offset); });
 }

@@ -241,5 +241,103 @@ TEST(limits_of_files, protect_files_the_host_and_other_targets) {
   EXPECT_TRUE(own.back());
 }
 
+// ---- files that make others wait ----
+
+TEST_P(host_operations, wait_for_the_other_end_of_a_pipe) {
+  write_file(tree_ / "in/a", "abc");
+  const auto use = +[](const std::string& tree) -> std::string {
+    const std::string all(300'000, 'x');
+    std::string got;
+    std::int64_t written = 0;
+    // The writer waits for a reader, then for space in the pipe. Meanwhile other files can be used.
+    std::thread writer([&] {
+      const std::uint64_t to = number_of(open_there(tree + "/pipe", O_WRONLY));
+      written = calls().write(to, all.data(), all.size(), at_position);
+      (void)calls().close(to);
+    });
+    std::vector<std::thread> others;
+    std::atomic<int> good{0};
+    for (std::size_t i = 0; i < files::host_requests::max_lanes; ++i) {
+      others.emplace_back([&] {
+        farcall_io_status s{};
+        if (calls().stat(tree + "/in/a", true, &s) == 0) ++good;
+      });
+    }
+    for (std::thread& t : others)
+      t.join();
+    const std::uint64_t from = number_of(open_there(tree + "/pipe", O_RDONLY));
+    std::string piece(100'000, '\0');
+    std::int64_t n = 0;
+    while ((n = calls().read(from, piece.data(), piece.size(), at_position)) > 0)
+      got.append(piece, 0, static_cast<std::size_t>(n));
+    writer.join();
+    if (good != files::host_requests::max_lanes) return "other threads had to wait";
+    if (written != static_cast<std::int64_t>(all.size())) return "written";
+    return n == 0 && got == all ? "" : "read";
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / ""), "");
+}
+
+TEST_P(host_operations, do_not_wait_for_a_nonblocking_pipe) {
+  const auto use = +[](const std::string& path) {
+    char byte = 0;
+    results seen{open_there(path, O_WRONLY | O_NONBLOCK)};
+    const std::uint64_t file = number_of(open_there(path, O_RDONLY | O_NONBLOCK));
+    const std::uint64_t to = number_of(open_there(path, O_WRONLY | O_NONBLOCK));
+    seen.push_back(calls().read(file, &byte, 1, at_position));
+    seen.push_back(calls().read(to, &byte, 1, at_position));
+    seen.push_back(calls().write(to, "x", 1, at_position));
+    seen.push_back(calls().set_flags(file, 0));
+    seen.push_back(calls().read(file, &byte, 1, at_position));
+    seen.push_back(calls().set_flags(file, O_NONBLOCK));
+    seen.push_back(calls().read(file, &byte, 1, at_position));
+    seen.push_back(calls().close(to));
+    seen.push_back(calls().read(file, &byte, 1, at_position));
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, tree_ / "pipe"),
+              ElementsAre(-ENXIO, -EAGAIN, -EBADF, 1, 0, 1, 0, -EAGAIN, 0, 0));
+}
+
+TEST_P(host_operations, let_a_job_end_while_they_wait) {
+  const auto use = +[](const std::string& path) {
+    const std::int64_t file = open_there(path, O_RDONLY);
+    std::thread([file] {
+      char byte = 0;
+      (void)calls().read(number_of(file), &byte, 1, at_position);
+    }).detach();
+    return file < 0 ? file : 0;
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "pipe"), 0);
+  ::testing::internal::CaptureStderr();
+  job_.reset();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("is killed")));
+}
+
+std::atomic<int> leases_broken{0};
+
+TEST_P(host_operations, wait_for_the_end_of_a_lease) {
+  write_file(tree_ / "in/a", "abc");
+  leases_broken = 0;
+  struct sigaction counts{};
+  counts.sa_handler = [](int) { leases_broken.fetch_add(1); };
+  counts.sa_flags = SA_RESTART;
+  struct sigaction before{};
+  ASSERT_EQ(::sigaction(SIGIO, &counts, &before), 0);
+  const unique_fd here(::open((tree_ / "in/a").c_str(), O_RDONLY | O_CLOEXEC));
+  if (::fcntl(here.get(), F_SETLEASE, F_RDLCK) != 0) GTEST_SKIP() << "no leases here";
+  const auto open_to_write = +[](const std::string& path) {
+    const std::int64_t opened = open_there(path, O_WRONLY);
+    return std::min<std::int64_t>(opened, 0);
+  };
+  auto waiting = async(target_, open_to_write, tree_ / "in/a");
+  EXPECT_TRUE(eventually([&] { return leases_broken.load() > 0; }));
+  // The target has asked again before the lease ends.
+  EXPECT_FALSE(waiting.test());
+  EXPECT_EQ(::fcntl(here.get(), F_SETLEASE, F_UNLCK), 0);
+  EXPECT_EQ(waiting.get(), 0);
+  EXPECT_EQ(::sigaction(SIGIO, &before, nullptr), 0);
+}
+
 } // namespace
 } // namespace farcall::test::host_operations_test

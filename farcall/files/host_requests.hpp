@@ -3,14 +3,17 @@
 #include <farcall/async/call.hpp>
 #include <farcall/files/file_messages.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <thread>
 
 namespace farcall::files {
 
@@ -63,6 +66,20 @@ class host_requests {
     return has_ended() ? -EIO : result_of(f);
   }
 
+  /// Returns f(). Calls f() again, with pauses, as long as it returns -EAGAIN, because the host
+  /// does not wait for other processes. Returns -EIO after stop_waiting().
+  template <class F>
+  [[nodiscard]] std::int64_t until_ready(const F& f) {
+    for (std::chrono::microseconds pause{50};; pause = std::min(2 * pause, max_pause)) {
+      const std::int64_t result = f();
+      if (result != -EAGAIN) return result;
+      if (waits_no_more_.load(std::memory_order_relaxed)) return -EIO;
+      std::this_thread::sleep_for(pause);
+    }
+  }
+  /// Makes all calls of until_ready() return soon, because the job is about to end.
+  void stop_waiting() noexcept { waits_no_more_.store(true, std::memory_order_relaxed); }
+
   /// Returns f(), or -errno if f() throws an exception.
   template <class F>
   [[nodiscard]] static std::int64_t result_of(const F& f) noexcept {
@@ -90,6 +107,9 @@ class host_requests {
   }
 
  private:
+  /// Longest pause between two tries of until_ready().
+  static constexpr std::chrono::microseconds max_pause{20'000};
+
   struct errno_kept {
     errno_kept() noexcept : value(errno) {}
     ~errno_kept() { errno = value; }
@@ -118,6 +138,7 @@ class host_requests {
   /// Lock that all calls in flight share, and that end() takes exclusively.
   std::shared_mutex ending_;
   std::atomic<bool> has_ended_{false};
+  std::atomic<bool> waits_no_more_{false};
   std::array<lane_slot, max_lanes> lanes_;
 };
 
