@@ -57,9 +57,10 @@ class host_files final : public detail::job_service {
     bool is_writable = false; ///< true if targets may write to the file's path
     bool is_regular = false;
     bool is_pipe = false;
-    /// Number of the last read or write that had a short or failed piece. The host skips the later
-    /// pieces of this read or write.
-    std::atomic<std::uint64_t> stopped{0};
+    /// Numbers of the last read and of the last write that had a short or failed piece. The host
+    /// skips the later pieces of this read and of this write.
+    std::atomic<std::uint64_t> stopped_read{0};
+    std::atomic<std::uint64_t> stopped_write{0};
   };
   using file_ref = std::shared_ptr<open_file>;
 

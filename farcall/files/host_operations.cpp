@@ -151,7 +151,7 @@ std::int64_t host_files::read(call& c) {
   const bool is_piece = what.transfer != 0;
   // Relaxed, because all pieces of one transfer come in one lane, and so are served one after the
   // other.
-  if (is_piece && c.file->stopped.load(std::memory_order_relaxed) == what.transfer) return 0;
+  if (is_piece && c.file->stopped_read.load(std::memory_order_relaxed) == what.transfer) return 0;
   const std::int64_t done = retried([&]() -> ssize_t {
     if (!has_input(*c.file)) {
       errno = EAGAIN;
@@ -161,7 +161,7 @@ std::int64_t host_files::read(call& c) {
                                       : ::pread(c.fd(), to, bytes, what.offset);
   });
   if (is_piece && (done < 0 || static_cast<std::uint64_t>(done) < bytes))
-    c.file->stopped.store(what.transfer, std::memory_order_relaxed);
+    c.file->stopped_read.store(what.transfer, std::memory_order_relaxed);
   return done;
 }
 
@@ -169,7 +169,7 @@ std::int64_t host_files::write(call& c) {
   const request& what = c.what;
   const bool is_piece = what.transfer != 0;
   // Relaxed, as in read().
-  if (is_piece && c.file->stopped.load(std::memory_order_relaxed) == what.transfer) return 0;
+  if (is_piece && c.file->stopped_write.load(std::memory_order_relaxed) == what.transfer) return 0;
   const auto write_from = [&](std::size_t begun) {
     const std::span<const std::byte> left = what.data.subspan(begun);
     return retried([&] {
@@ -186,7 +186,7 @@ std::int64_t host_files::write(call& c) {
     }
   }
   if (is_piece && (done < 0 || static_cast<std::uint64_t>(done) < what.data.size()))
-    c.file->stopped.store(what.transfer, std::memory_order_relaxed);
+    c.file->stopped_write.store(what.transfer, std::memory_order_relaxed);
   return done;
 }
 

@@ -88,6 +88,9 @@ std::int64_t open_there(const std::string& path, int flags) {
 }
 std::uint64_t number_of(std::int64_t opened) { return static_cast<std::uint64_t>(opened); }
 
+/// Offset at which every write fails.
+constexpr auto beyond_all_files = INT64_MAX - static_cast<std::int64_t>(4 * files::max_piece);
+
 // ---- list_status ----
 
 struct listed {
@@ -239,6 +242,35 @@ TEST(limits_of_files, protect_files_the_host_and_other_targets) {
   for (std::size_t i = 0; i < files::spare_descriptors - 1; ++i)
     own.emplace_back(::open((tree / "in/a").c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_TRUE(own.back());
+}
+
+// ---- pieces of reads and writes ----
+
+/// A failed write stops the later pieces of the same write, also if a read of the same file ends in
+/// between.
+TEST_P(host_operations, stop_writes_behind_a_failed_one) {
+  write_file(tree_ / "in/a", "abc");
+  const auto use = +[](const std::string& path) {
+    files::host_requests host(detail::current_job());
+    const std::uint64_t file = number_of(open_there(path, O_RDWR));
+    const std::string text = "new";
+    const files::request writes{.what = files::operation::write,
+                                .file = file,
+                                .transfer = 7,
+                                .data = std::as_bytes(std::span(text))};
+    files::request fails = writes;
+    fails.offset = beyond_all_files;
+    std::string memory(10, '\0');
+    const files::landing_place landing(memory.data(), memory.size());
+    const files::request reads{.what = files::operation::read,
+                               .file = file,
+                               .bytes = memory.size(),
+                               .landing = landing.number(),
+                               .transfer = 9};
+    return results{host.ask(fails), host.ask(reads), host.ask(writes), host.ask(reads)};
+  };
+  EXPECT_THAT(sync(target_, use, tree_ / "in/a"), ElementsAre(-EFBIG, 3, 0, 0));
+  EXPECT_EQ(content_of_file(tree_ / "in/a"), "abc");
 }
 
 // ---- files that make others wait ----
