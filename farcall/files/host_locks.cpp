@@ -10,7 +10,8 @@ namespace farcall::files {
 namespace {
 
 /// Opens the file of a descriptor again, as a file description of its own. Opens it for reading and
-/// writing if that is possible, because the owner may have opened the file in both ways.
+/// writing if that is possible, because the owner may have opened the file in both ways. Returns a
+/// duplicate if the file cannot be opened again, for instance because its mode has changed.
 unique_fd open_again(int file, bool is_writable) {
   const std::string path = "/proc/self/fd/" + std::to_string(file);
   const auto open_as = [&](int flags) {
@@ -19,7 +20,8 @@ unique_fd open_again(int file, bool is_writable) {
   if (is_writable) {
     if (unique_fd both = open_as(O_RDWR)) return both;
   }
-  return open_as(::fcntl(file, F_GETFL) & O_ACCMODE);
+  if (unique_fd same = open_as(::fcntl(file, F_GETFL) & O_ACCMODE)) return same;
+  return unique_fd(::fcntl(file, F_DUPFD_CLOEXEC, 0));
 }
 
 } // namespace

@@ -15,7 +15,9 @@ namespace farcall::files {
 /// Locks that one target holds on files of the host. Each owner has one file description for each
 /// file that it has locked, and the locks are the description's (F_OFD_SETLK of fcntl(2)). So locks
 /// of different owners exclude each other, and exclude locks of other processes on the host. Locks
-/// of one owner do not, even if it has opened the file twice. Any thread may call it.
+/// of one owner do not, even if it has opened the file twice. If the file's mode does not allow to
+/// open it again, owners use the description of the open file itself, and do not exclude each other
+/// if they share it. Any thread may call it.
 class host_locks {
  public:
   /// Sets, removes or tests the lock of a range of an open file. `is_writable` says if targets may

@@ -1,3 +1,4 @@
+#include <farcall/files/files_test_support.hpp>
 #include <farcall/files/host_locks.hpp>
 
 #include <cerrno>
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace farcall::files::host_locks_test {
@@ -67,7 +69,20 @@ TEST_F(host_locks_of_a_file, have_a_limit_of_owners) {
     ASSERT_EQ(set(first_, F_RDLCK, owner), 0) << owner;
   EXPECT_EQ(set(first_, F_RDLCK, max_held_locks), -ENOLCK);
   EXPECT_EQ(set(first_, F_UNLCK, 7), 0);
-  EXPECT_EQ(set(first_, F_RDLCK, host_locks::max_held), 0);
+  EXPECT_EQ(set(first_, F_RDLCK, max_held_locks), 0);
+}
+
+/// An open file may have a mode that does not allow to open it again.
+TEST_F(host_locks_of_a_file, are_set_where_the_file_cannot_be_opened_again) {
+  ASSERT_EQ(::fchmod(first_.get(), 0), 0);
+  const test::ordinary_user other;
+  if (!other.is_active()) GTEST_SKIP() << "root cannot be another user here";
+  EXPECT_EQ(set(first_, F_WRLCK, 1, 0, 10), 0);
+  struct flock lock{};
+  lock.l_type = F_RDLCK;
+  EXPECT_NE(::fcntl(second_.get(), F_OFD_SETLK, &lock), 0) << "another program";
+  EXPECT_EQ(set(first_, F_UNLCK, 1), 0);
+  EXPECT_EQ(::fcntl(second_.get(), F_OFD_SETLK, &lock), 0);
 }
 
 } // namespace
