@@ -72,8 +72,11 @@ bool child_session::take_request() {
 bool child_session::take_request(const farcall_io_message& m) {
   if (m.operation == FARCALL_IO_SHARE) return share(m.bytes) && take_request();
   if (m.operation >= farcall_io_operations) return false;
-  received_.resize(m.path_bytes + m.to_bytes + m.data_bytes);
-  result_.resize(m.result_bytes);
+  received_.begin(m.path_bytes + m.to_bytes + m.data_bytes);
+  result_.begin(m.result_bytes);
+  // Clear the memory of a structure, because the client may ask for more bytes than it has.
+  if ((traits_of(static_cast<operation>(m.operation)) & FARCALL_IO_FILLS) != 0)
+    std::memset(result_.data(), 0, result_.size());
   const auto* const texts = reinterpret_cast<const char*>(received_.data());
   request_ = to_request(m, texts);
   request_.data = texts + m.path_bytes + m.to_bytes;
@@ -84,7 +87,7 @@ bool child_session::take_request(const farcall_io_message& m) {
 /// Takes a request of a mount's helper, whose data and result are in the shared memory.
 bool child_session::take_shared_request(const farcall_io_message& m) {
   if (m.operation >= farcall_io_operations && m.operation != FARCALL_IO_FLUSH) return false;
-  received_.resize(m.path_bytes + m.to_bytes);
+  received_.begin(m.path_bytes + m.to_bytes);
   request_ = to_request(m, reinterpret_cast<const char*>(received_.data()));
   request_.data = shared_.at(m.data_at, m.data_bytes);
   request_.result = shared_.at(m.result_at, m.result_bytes);
@@ -111,9 +114,9 @@ std::int64_t child_session::perform() noexcept {
   const std::int64_t result =
       what == operation::write ? files_.write_through(request_) : server_.perform(request_);
   if (result < 0) {
-    result_.clear();
+    result_.shorten(0);
   } else if ((traits_of(what) & FARCALL_IO_FILLS) == 0) {
-    result_.resize(std::min(result_.size(), static_cast<std::size_t>(result)));
+    result_.shorten(static_cast<std::size_t>(result));
   }
   if (what == operation::open && result >= 0) {
     auto& opened = *reinterpret_cast<farcall_io_opened*>(result_.data());
@@ -159,6 +162,8 @@ bool child_session::reply(std::int64_t result) noexcept {
 void child_session::run() {
   while (take_request()) {
     if (!reply(perform())) return;
+    received_.end();
+    result_.end();
   }
 }
 

@@ -3,13 +3,13 @@
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/files/file_calls.hpp>
 #include <farcall/files/io_socket.h>
+#include <farcall/files/message_memory.hpp>
 #include <farcall/files/mounted_files.hpp>
 #include <farcall/files/shared_pages.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace farcall::files {
 
@@ -40,9 +40,9 @@ class child_session {
   file_calls& files_;
   int connection_;
   farcall_io_request request_{};
-  std::vector<std::byte> received_; ///< path, text and data of the request
+  message_memory received_; ///< path, text and data of the request
   /// Bytes of the operation's result, sent after the head of the reply.
-  std::vector<std::byte> result_;
+  message_memory result_;
   unique_fd passed_;        ///< descriptor that is sent with the reply
   unique_fd received_file_; ///< descriptor that came with the last request
   /// Memory that is shared with the client, if the client is the helper of a mount.
