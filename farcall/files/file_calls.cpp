@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -147,6 +148,7 @@ std::int64_t file_calls::ask(const farcall_io_request& asked) noexcept {
   const bool is_on_path = (traits & FARCALL_IO_ON_FILE) == 0 ||
                           ((traits & FARCALL_IO_ON_PATH) != 0 && !what.path.empty());
   if (!is_on_path) {
+    if (what.what == operation::copy_range) wait_for_source(what);
     return on_file(asked.file, [&](buffered_file& f) {
       return ask_for(f, what, asked.result, asked.result_bytes);
     });
@@ -159,6 +161,17 @@ std::int64_t file_calls::ask(const farcall_io_request& asked) noexcept {
     }
     const auto once = [&] { return ask_for(host_, what, asked.result, asked.result_bytes); };
     return what.what == operation::truncate ? host_.until_ready(once) : once();
+  });
+}
+
+/// Waits for writes to the source of a copy, because they may be in another lane than the copy.
+void file_calls::wait_for_source(const request& copy) noexcept {
+  farcall_io_source source{};
+  if (copy.data.size() != sizeof source) return;
+  std::memcpy(&source, copy.data.data(), sizeof source);
+  (void)on_file(source.file, [](buffered_file& f) -> std::int64_t {
+    f.wait_for_writes();
+    return 0;
   });
 }
 

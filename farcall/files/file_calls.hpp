@@ -92,6 +92,7 @@ class file_calls final : public detail::job_service,
   [[nodiscard]] std::int64_t open_at_host(const farcall_io_request& asked) noexcept;
   [[nodiscard]] std::int64_t close_at_host(std::uint64_t file) noexcept;
   [[nodiscard]] std::int64_t ask(const farcall_io_request& asked) noexcept;
+  void wait_for_source(const request& copy) noexcept;
 
   std::vector<prefix> prefixes_;
   const bool buffers_;

@@ -190,6 +190,176 @@ TEST_P(host_operations, list_entries_whose_status_is_secret) {
   fs::permissions(tree_ / "in/closed", fs::perms::owner_all);
 }
 
+// ---- link_open, reopen ----
+
+TEST_P(host_operations, give_open_files_a_name) {
+  write_file(tree_ / "in/a", "abc");
+  write_file(tree_ / "read/a", "abc");
+  const auto use = +[](const std::string& tree) {
+    const std::uint64_t file = number_of(open_there(tree + "/in/a", O_RDWR));
+    const std::uint64_t of_read = number_of(open_there(tree + "/read/a", O_RDONLY));
+    results seen;
+    seen.push_back(calls().write(file, "new", 3, at_position));
+    for (const char* name : {"/in/b", "/in/b", "/in/none/b", "/in/c/", "/in/../d", "/read/b"})
+      seen.push_back(calls().link_open(file, tree + name));
+    seen.push_back(calls().link_open(of_read, tree + "/in/e"));
+    seen.push_back(calls().link_open(12345, tree + "/in/e"));
+    const std::int64_t unnamed = open_there(tree + "/in", O_TMPFILE | O_RDWR);
+    // Some file systems have no files without a name.
+    const bool has_none = unnamed == -EOPNOTSUPP || unnamed == -EISDIR;
+    seen.push_back(has_none ? 0 : calls().link_open(number_of(unnamed), tree + "/in/f"));
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, tree_ / ""),
+              ElementsAre(3, 0, -EEXIST, -ENOENT, -ENOENT, -EACCES, -EACCES, -EACCES, -EBADF, 0));
+  EXPECT_EQ(content_of_file(tree_ / "in/b"), "new");
+  EXPECT_FALSE(fs::exists(tree_ / "d"));
+}
+
+TEST_P(host_operations, open_files_again_that_have_no_name) {
+  write_file(tree_ / "in/a", "abc");
+  write_file(tree_ / "read/a", "abc");
+  const auto use = +[](const std::string& tree) {
+    farcall_io_opened opened{};
+    std::string text(10, '\0');
+    const std::uint64_t file = number_of(open_there(tree + "/in/a", O_RDONLY));
+    const std::uint64_t folder = number_of(open_there(tree + "/in", O_RDONLY | O_DIRECTORY));
+    const std::uint64_t of_read = number_of(open_there(tree + "/read/a", O_RDONLY));
+    results seen{calls().unlink(tree + "/in/a")};
+    seen.push_back(calls().reopen(file, O_RDWR | O_APPEND, &opened));
+    seen.push_back(calls().write(opened.file, "def", 3, at_position));
+    seen.push_back(calls().read(file, text.data(), text.size(), 0));
+    seen.push_back(text.starts_with("abcdef") ? 1 : 0);
+    seen.push_back(calls().close(opened.file));
+    seen.push_back(calls().reopen(file, O_WRONLY | O_TRUNC, &opened));
+    seen.push_back(calls().close(opened.file));
+    seen.push_back(calls().read(file, text.data(), text.size(), 0));
+    seen.push_back(calls().reopen(of_read, O_RDONLY, &opened));
+    seen.push_back(calls().reopen(of_read, O_RDWR, &opened));
+    seen.push_back(calls().reopen(of_read, O_RDONLY | O_TRUNC, &opened));
+    seen.push_back(calls().reopen(folder, O_RDONLY, &opened));
+    seen.push_back(calls().reopen(12345, O_RDONLY, &opened));
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, tree_ / ""),
+              ElementsAre(0, 0, 3, 6, 1, 0, 0, 0, 0, 0, -EACCES, -EACCES, -EACCES, -EBADF));
+  EXPECT_EQ(content_of_file(tree_ / "read/a"), "abc");
+}
+
+// ---- lock ----
+
+farcall_io_lock lock_of(std::uint64_t owner, std::int64_t type) {
+  farcall_io_lock made{};
+  made.owner = owner;
+  made.type = type;
+  made.bytes = 10;
+  return made;
+}
+
+TEST_P(host_operations, lock_files_of_the_host) {
+  write_file(tree_ / "in/a", "abc");
+  const auto use = +[](const std::string& path) {
+    const std::uint64_t file = number_of(open_there(path, O_RDWR));
+    const std::uint64_t again = number_of(open_there(path, O_RDWR));
+    farcall_io_lock found{};
+    const auto act = [&](std::uint64_t on, int command, std::uint64_t owner, std::int64_t type) {
+      const farcall_io_lock wanted = lock_of(owner, type);
+      return calls().lock(on, command, &wanted, &found);
+    };
+    results seen;
+    seen.push_back(act(file, FARCALL_IO_LOCK_SET, 1, F_WRLCK));
+    seen.push_back(act(again, FARCALL_IO_LOCK_SET, 1, F_WRLCK));
+    seen.push_back(act(file, FARCALL_IO_LOCK_SET, 2, F_RDLCK));
+    seen.push_back(act(file, FARCALL_IO_LOCK_TEST, 2, F_RDLCK));
+    seen.push_back(found.type == F_WRLCK && found.bytes == 10 ? 1 : 0);
+    seen.push_back(act(file, FARCALL_IO_LOCK_SET, 1, F_UNLCK));
+    seen.push_back(act(file, FARCALL_IO_LOCK_TEST, 2, F_RDLCK));
+    seen.push_back(found.type == F_UNLCK ? 1 : 0);
+    seen.push_back(act(file, FARCALL_IO_LOCK_WHOLE, 1, F_WRLCK));
+    seen.push_back(act(again, FARCALL_IO_LOCK_WHOLE, 1, F_RDLCK));
+    seen.push_back(act(file, FARCALL_IO_LOCK_WHOLE, 1, F_UNLCK));
+    seen.push_back(act(again, FARCALL_IO_LOCK_WHOLE, 1, F_RDLCK));
+    seen.push_back(act(file, FARCALL_IO_LOCK_SET, 1, 77));
+    seen.push_back(act(file, 77, 1, F_RDLCK));
+    seen.push_back(act(12345, FARCALL_IO_LOCK_SET, 1, F_RDLCK));
+    return seen;
+  };
+  EXPECT_THAT(
+      sync(target_, use, tree_ / "in/a"),
+      ElementsAre(0, 0, -EAGAIN, 0, 1, 0, 0, 1, 0, -EAGAIN, 0, 0, -EINVAL, -EINVAL, -EBADF));
+}
+
+TEST_P(host_operations, respect_locks_of_programs_of_the_host) {
+  write_file(tree_ / "in/a", "abc");
+  const unique_fd here(::open((tree_ / "in/a").c_str(), O_RDWR | O_CLOEXEC));
+  struct flock own{};
+  own.l_type = F_WRLCK;
+  own.l_whence = SEEK_SET;
+  ASSERT_EQ(::fcntl(here.get(), F_OFD_SETLK, &own), 0);
+  const auto lock = +[](const std::string& path) {
+    const farcall_io_lock wanted = lock_of(1, F_RDLCK);
+    farcall_io_lock found{};
+    return calls().lock(number_of(open_there(path, O_RDONLY)), FARCALL_IO_LOCK_SET, &wanted,
+                        &found);
+  };
+  EXPECT_EQ(sync(target_, lock, tree_ / "in/a"), -EAGAIN);
+  own.l_type = F_UNLCK;
+  ASSERT_EQ(::fcntl(here.get(), F_OFD_SETLK, &own), 0);
+  EXPECT_EQ(sync(target_, lock, tree_ / "in/a"), 0);
+  own.l_type = F_WRLCK;
+  EXPECT_NE(::fcntl(here.get(), F_OFD_SETLK, &own), 0) << "the target has it";
+}
+
+// ---- copy_range ----
+
+TEST_P(host_operations, copy_between_files_at_the_host) {
+  write_file(tree_ / "read/a", "from the host");
+  const auto use = +[](const std::string& tree) {
+    const std::uint64_t to = number_of(open_there(tree + "/in/b", O_RDWR | O_CREAT));
+    const std::uint64_t of_read = number_of(open_there(tree + "/read/a", O_RDONLY));
+    const farcall_io_source source{of_read, 5};
+    const farcall_io_source behind{of_read, 100};
+    const farcall_io_source none{12345, 0};
+    results seen;
+    seen.push_back(calls().copy_range(to, 2, 3, &source));
+    seen.push_back(calls().copy_range(to, 5, 1'000'000, &source));
+    seen.push_back(calls().copy_range(to, 0, 10, &behind));
+    seen.push_back(calls().copy_range(to, 0, 10, &none));
+    seen.push_back(calls().copy_range(12345, 0, 10, &source));
+    seen.push_back(calls().copy_range(of_read, 0, 10, &source));
+    seen.push_back(calls().perform({.operation = farcall_io_op_copy_range, .file = to}));
+    // The error of an earlier write is reported once.
+    seen.push_back(calls().write(to, "x", 1, beyond_all_files));
+    seen.push_back(calls().copy_range(to, 0, 3, &source));
+    seen.push_back(calls().copy_range(to, 0, 3, &source));
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, tree_ / ""),
+              ElementsAre(3, 8, 0, -EBADF, -EBADF, -EBADF, -EINVAL, 1, -EFBIG, 3));
+  EXPECT_EQ(content_of_file(tree_ / "in/b"), "thehethe host");
+}
+
+/// The writes to the source are in the lane of another thread than the copy.
+TEST_P(host_operations, copy_what_was_written_to_the_source) {
+  const auto use = +[](const std::string& in) -> std::string {
+    const std::string all(4 * files::max_piece, 'x');
+    const std::uint64_t from = number_of(open_there(in + "/a", O_RDWR | O_CREAT));
+    const std::uint64_t to = number_of(open_there(in + "/b", O_RDWR | O_CREAT));
+    for (int round = 0; round < 10; ++round) {
+      std::thread([&] {
+        (void)calls().ftruncate(from, 0);
+        (void)calls().write(from, all.data(), all.size(), 0);
+      }).join();
+      const farcall_io_source source{from, 0};
+      if (const std::int64_t got = calls().copy_range(to, 0, all.size(), &source);
+          got != static_cast<std::int64_t>(all.size()))
+        return std::to_string(got) + " bytes in round " + std::to_string(round);
+    }
+    return "";
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "in"), "");
+}
+
 // ---- limits ----
 
 /// Opens a file until this fails. Returns the number of times, and the errors of further opens,
