@@ -103,6 +103,8 @@ TEST_F(helped_copies, fail_where_the_target_has_no_memory) {
   }
 }
 
+TEST_F(helped_copies, harm_no_other_node_if_memory_goes_away) { copy_to_and_from_vanishing(false); }
+
 TEST_F(helped_copies, end_when_the_target_does) {
   constexpr std::uint64_t bytes = 4 * mib;
   const std::uint64_t address = sync(target_, fn<&reserve>, bytes);

@@ -125,6 +125,10 @@ TEST_F(pipelined_copies, report_missing_memory_and_stay_usable) {
   run(check);
 }
 
+TEST_F(pipelined_copies, harm_no_other_node_if_memory_goes_away) {
+  run([&] { copy_to_and_from_vanishing(true); });
+}
+
 TEST_F(pipelined_copies, wait_for_a_target_that_computes) {
   constexpr std::uint64_t bytes = mib + 5;
   const std::uint64_t address = sync(target_, fn<&reserve>, bytes);

@@ -9,6 +9,7 @@
 #include <farcall/server/server.hpp>
 #include <farcall/transport/process.hpp>
 #include <tests/jobs.hpp>
+#include <tests/vanishing_memory.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -514,6 +515,41 @@ TEST_P(host_operations, let_a_job_end_while_they_wait) {
   ::testing::internal::CaptureStderr();
   job_.reset();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("is killed")));
+}
+
+/// The target must end by its own fault at worst.
+TEST_P(host_operations, harm_no_other_node_if_memory_goes_away) {
+  const std::size_t bytes = 2 * files::max_piece + 12345;
+  write_file(tree_ / "read/a", std::string(bytes, 'x'));
+  const auto use = +[](const std::string& tree, std::size_t length) {
+    const std::uint64_t from = number_of(open_there(tree + "/read/a", O_RDONLY));
+    const std::uint64_t to = number_of(open_there(tree + "/in/b", O_RDWR | O_CREAT));
+    const vanishing_memory memory(length);
+    bool is_good = true;
+    for (int round = 0; round < 10; ++round) {
+      std::uint8_t* const at = memory.bytes().data();
+      const std::int64_t got = calls().read(from, at, length, 0);
+      const std::int64_t put = calls().write(to, at, length, 0);
+      for (const std::int64_t each : {got, put})
+        is_good = is_good && (each == -EFAULT || (each > 0 && number_of(each) <= length));
+    }
+    return is_good;
+  };
+  try {
+    EXPECT_TRUE(sync(target_, use, tree_ / "", bytes));
+  } catch (const node_failed& e) {
+    EXPECT_EQ(e.node(), target_.id());
+  }
+  const auto read_all = +[](const std::string& path, std::size_t length) {
+    std::string all(length + 1, '\0');
+    const std::int64_t got =
+        calls().read(number_of(open_there(path, O_RDONLY)), all.data(), all.size(), at_position);
+    return got == static_cast<std::int64_t>(length) && all == std::string(length, 'x') + '\0';
+  };
+  EXPECT_TRUE(sync(job_->add("shm"), read_all, tree_ / "read/a", bytes));
+  const std::string written = content_of_file(tree_ / "in/b");
+  EXPECT_LE(written.size(), bytes);
+  EXPECT_EQ(written.find_first_not_of(std::string("x\0", 2)), std::string::npos);
 }
 
 std::atomic<int> leases_broken{0};
