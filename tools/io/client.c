@@ -45,18 +45,18 @@ int use_target(const char* text) {
 
 /* ---- paths of the host ---- */
 
-/* True if the path leads to the prefix, which has `bytes` bytes, or beneath it. Follows the path
- * word by word, so that "..", too, is taken as a word: `words` counts the words of the folder that
- * is reached so far, `same` those at its beginning that the prefix has, too, and `end` is their
- * length. */
-static int leads_to(const char* path, const char* prefix, size_t bytes) {
+/* Returns the rest of the path behind the prefix, which has `bytes` bytes. Returns null if the path
+ * leads neither to the prefix nor beneath it. Follows the path word by word, so that "..", too, is
+ * taken as a word: `words` counts the words of the folder that is reached so far, `same` those at
+ * its beginning that the prefix has, too, and `end` is their length. */
+static const char* leads_to(const char* path, const char* prefix, size_t bytes) {
   size_t words = 0;
   size_t same = 0;
   size_t end = 0;
   for (const char* at = path;;) {
     at += strspn(at, "/");
     const size_t length = strcspn(at, "/");
-    if (length == 0) return 0;
+    if (length == 0) return NULL;
     if (length == 2 && memcmp(at, "..", 2) == 0) {
       if (words == same && same > 0) {
         while (prefix[--end] != '/') {
@@ -70,7 +70,7 @@ static int leads_to(const char* path, const char* prefix, size_t bytes) {
           (behind == bytes || prefix[behind] == '/')) {
         ++same;
         end = behind;
-        if (end == bytes) return 1;
+        if (end == bytes) return at + length;
       }
       ++words;
     }
@@ -78,19 +78,41 @@ static int leads_to(const char* path, const char* prefix, size_t bytes) {
   }
 }
 
-int is_hosts_path(const char* path) {
-  size_t longest = 0;
-  int result = 0;
+/* Returns the entry of the longest prefix to which the absolute path leads, and the entry's length
+ * and the path's rest behind the prefix. Returns null if the path is not the host's. An entry is a
+ * prefix followed by ":ro" or ":rw", which are 3 bytes. */
+static const char* find_entry(const char* path, size_t* bytes, const char** rest) {
+  const char* found = NULL;
+  *bytes = 0;
   for (const char* at = prefixes; path[0] == '/' && *at != '\0';) {
-    /* Each entry is a prefix followed by ":ro" or ":rw", which are 3 bytes. */
     const size_t length = strcspn(at, ",");
-    if (length > longest && leads_to(path, at, length - 3)) {
-      longest = length;
-      result = at[length - 1] == 'o' ? 2 : 1;
+    const char* const behind = length > *bytes ? leads_to(path, at, length - 3) : NULL;
+    if (behind != NULL) {
+      found = at;
+      *bytes = length;
+      *rest = behind;
     }
     at += length + (at[length] == ',');
   }
-  return result;
+  return found;
+}
+
+int is_hosts_path(const char* path) {
+  size_t bytes = 0;
+  const char* rest = NULL;
+  const char* const entry = find_entry(path, &bytes, &rest);
+  if (entry == NULL) return 0;
+  return entry[bytes - 1] == 'o' ? 2 : 1;
+}
+
+const char* copy_prefix(const char* path, char prefix[PATH_MAX]) {
+  size_t bytes = 0;
+  const char* rest = NULL;
+  const char* const entry = find_entry(path, &bytes, &rest);
+  if (entry == NULL || bytes - 3 >= PATH_MAX) return NULL;
+  memcpy(prefix, entry, bytes - 3);
+  prefix[bytes - 3] = '\0';
+  return rest;
 }
 
 /* ---- the connection ---- */

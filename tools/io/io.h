@@ -76,6 +76,9 @@ int use_target(const char* socket);
  * read-only, and 0 otherwise.
  * Compares the words of the path, and opens no file. */
 int is_hosts_path(const char* path);
+/* Copies the longest prefix to which the absolute path leads, with a terminating zero. Returns the
+ * rest of the path behind the prefix, or null if the path is not the host's. */
+const char* copy_prefix(const char* path, char prefix[PATH_MAX]);
 /* Finds the inherited descriptors that are placeholders of the host's files, and enters them into
  * the table. Called at the program's start. */
 void adopt_descriptors(void);

@@ -66,6 +66,7 @@ class forwarding_job : public ::testing::TestWithParam<const char*> {
   forwarding_job() {
     std::filesystem::create_directories(tree_ / "in");
     std::filesystem::create_directories(tree_ / "read");
+    std::filesystem::create_directories(tree_ / "up/per");
     const scoped_variable preload("LD_PRELOAD", FARCALL_IO_LIBRARY);
     const scoped_variable forward("FARCALL_IO_FORWARD", "always");
     job_options options;
@@ -84,7 +85,7 @@ class forwarding_job : public ::testing::TestWithParam<const char*> {
       server_.emplace(std::move(served));
       options.targets = "tcp://127.0.0.1:" + std::to_string(server_->addresses().front().port);
     }
-    options.host_files = (tree_ / "in,") + (tree_ / "read:ro,/dev/zero");
+    options.host_files = (tree_ / "in,") + (tree_ / "read:ro,") + (tree_ / "up/per,/dev/zero");
     job_.emplace(options);
     target_ = job_->targets().front();
   }
@@ -102,8 +103,10 @@ class hidden_files_job : public forwarding_job {
   hidden_files_job() {
     std::filesystem::rename(tree_ / "in", tree_ / "host-in");
     std::filesystem::rename(tree_ / "read", tree_ / "host-read");
+    std::filesystem::rename(tree_ / "up", tree_ / "host-up");
     in_ = tree_ / "in";
     read_ = tree_ / "read";
+    upper_ = tree_ / "up/per";
   }
   /// Returns the name of a file at the host.
   [[nodiscard]] std::string at_host(const std::string& name) const {
@@ -116,6 +119,7 @@ class hidden_files_job : public forwarding_job {
   /// Paths by which the target uses the folders.
   std::string in_;
   std::string read_;
+  std::string upper_; ///< for the target, the folder above does not exist
 };
 
 } // namespace farcall::test

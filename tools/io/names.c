@@ -117,6 +117,14 @@ static size_t without_last(const char* path, size_t bytes) {
   return bytes;
 }
 
+/* Begins a real path with the prefix to which `path` leads: its words are real, because only the
+ * host knows the folders above a prefix. Returns the rest of the path. */
+static char* begin_with_prefix(char* path, char found[PATH_MAX], size_t* bytes) {
+  const char* const rest = copy_prefix(path, found);
+  *bytes = rest != NULL ? strlen(found) : 0;
+  return rest != NULL ? path + (rest - path) : path;
+}
+
 /* Builds the real path word by word, and follows each symbolic link that it meets, like the
  * kernel. */
 int resolve_hosts(const char* path, char found[PATH_MAX]) {
@@ -130,7 +138,7 @@ int resolve_hosts(const char* path, char found[PATH_MAX]) {
     return -1;
   }
   strcpy(left, path);
-  for (char* at = left;;) {
+  for (char* at = begin_with_prefix(left, found, &bytes);;) {
     at += strspn(at, "/");
     const size_t length = strcspn(at, "/");
     if (length == 0) break;
@@ -156,8 +164,7 @@ int resolve_hosts(const char* path, char found[PATH_MAX]) {
         }
         memmove(left + got, rest, behind + 1);
         memcpy(left, content, (size_t)got);
-        at = left;
-        if (content[0] == '/') bytes = 0;
+        at = content[0] == '/' ? begin_with_prefix(left, found, &bytes) : left;
         continue;
       }
       if (lstat(found, &s) != 0) return -1;

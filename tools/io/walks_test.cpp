@@ -148,6 +148,33 @@ TEST_P(walks, come_from_folders_above_a_prefix) {
   EXPECT_TRUE(fs::exists(tree_ / "outside"));
 }
 
+TEST_P(walks, enter_prefixes_below_missing_folders) {
+  write_file(tree_ / "host-up/per/sub/a", "abc");
+  fs::create_symlink("sub", tree_ / "host-up/per/link");
+  fs::create_symlink(upper_ + "/sub/a", tree_ / "host-up/per/absolute");
+  const auto use = +[](const std::string& upper) {
+    const auto real = [&](const std::string& path) -> std::string {
+      std::array<char, PATH_MAX> to{};
+      if (::realpath(path.c_str(), to.data()) == nullptr) return std::to_string(errno);
+      const std::string found(to.data());
+      return found.starts_with(upper) ? found.substr(upper.size()) : found;
+    };
+    std::vector<std::string> seen{real(upper), real(upper + "/link/../link/./a"),
+                                  real(upper + "/absolute"), real(upper + "/none")};
+    const int before = ::open(".", O_RDONLY | O_DIRECTORY);
+    seen.push_back(std::to_string(error_of(::chdir((upper + "/link").c_str()))));
+    seen.push_back(real("."));
+    seen.push_back(std::to_string(error_of(::chdir("../sub"))));
+    struct stat s{};
+    seen.push_back(std::to_string(error_of(::stat("a", &s))));
+    (void)::fchdir(before);
+    ::close(before);
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, upper_),
+              ElementsAre("", "/sub/a", "/sub/a", std::to_string(ENOENT), "0", "/sub", "0", "0"));
+}
+
 std::vector<std::int64_t> rename_open_folders(const std::string& in) {
   struct stat s{};
   const std::string from = in + "/a";
