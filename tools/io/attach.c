@@ -64,7 +64,7 @@ void begins_at(const char* text, uint64_t folder) {
   begun[last_begun].text = text;
 }
 
-static uint64_t folder_of(const char* text) {
+uint64_t folder_of(const char* text) {
   for (int i = 0; i < 2; ++i) {
     if (begun[i].text == text) return begun[i].folder;
   }

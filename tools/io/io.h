@@ -49,6 +49,8 @@ int64_t forward(const struct farcall_io_request* request);
  * `folder`, or of none (0). forward() tells the host, which follows the folder if it was renamed.
  * Each thread knows the last two such texts. */
 void begins_at(const char* text, uint64_t folder);
+/* Returns the number of the folder whose path the text begins with, or 0. */
+uint64_t folder_of(const char* text);
 /* True while the calling thread is inside forward(). */
 int is_forwarding(void);
 
@@ -250,15 +252,21 @@ int open_copy(const char* path, int flags);
 int are_known(int flags, int known);
 /* Resolves an absolute path of the host to its real path. Returns 0, or -1 with errno. */
 int resolve_hosts(const char* absolute, char found[PATH_MAX]);
+/* Removes empty words, "." and "..", each ".." with the word before it, from an absolute path. */
+void simplify(char* path);
 
 /* ---- a folder of the host as the working folder ---- */
 
-/* If the working folder is at the host, copies its path with a terminating zero, unless the path is
- * longer than the memory. Returns the path's length. Returns 0 if the working folder is the
- * system's. */
+/* If the working folder is at the host, copies the path with which the host has opened it, with a
+ * terminating zero, unless the path is longer than the memory. Returns the path's length. Returns 0
+ * if the working folder is the system's. */
 size_t copy_working_folder(char* to, size_t bytes);
 /* Returns the number at the host of the working folder that is at the host. */
 uint64_t working_folder_number(void);
+/* True if the path, whose first `bytes` bytes are the path of an open folder, leads to another
+ * folder now, because the open one was renamed or removed. `number` is the open folder's number at
+ * the host, or 0 for a path that begins with no open folder. */
+int has_moved(const char* absolute, size_t bytes, uint64_t number);
 /* If the working folder is at the host, returns the descriptor of its placeholder, which the
  * program must not notice. Returns -1 if the working folder is the system's. */
 int working_folder_descriptor(void);

@@ -117,6 +117,25 @@ static size_t without_last(const char* path, size_t bytes) {
   return bytes;
 }
 
+void simplify(char* path) {
+  size_t bytes = 0;
+  for (const char* at = path;;) {
+    at += strspn(at, "/");
+    const size_t length = strcspn(at, "/");
+    if (length == 0) break;
+    if (length == 2 && memcmp(at, "..", 2) == 0) {
+      bytes = without_last(path, bytes);
+    } else if (length != 1 || at[0] != '.') {
+      path[bytes++] = '/';
+      memmove(path + bytes, at, length);
+      bytes += length;
+    }
+    at += length;
+  }
+  if (bytes == 0) path[bytes++] = '/';
+  path[bytes] = '\0';
+}
+
 /* Begins a real path with the prefix to which `path` leads: its words are real, because only the
  * host knows the folders above a prefix. Returns the rest of the path. */
 static char* begin_with_prefix(char* path, char found[PATH_MAX], size_t* bytes) {
@@ -188,6 +207,13 @@ EXPORT char* realpath(const char* restrict path, char* restrict to) {
   const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_realpath);
   if (absolute == NULL) return REAL(realpath)(path, to);
   count_forwarded(counted_realpath, 0);
+  /* The new name of a working folder that was renamed is unknown, and another folder may have the
+   * name from before. */
+  const uint64_t folder = folder_of(absolute);
+  if (folder != 0 && has_moved(absolute, strlen(absolute) - strlen(path) - 1, folder)) {
+    errno = ENOENT;
+    return NULL;
+  }
   SPACE(found_space);
   char* const found = reserve(&found_space, PATH_MAX);
   if (found == NULL || resolve_hosts(absolute, found) != 0) return NULL;

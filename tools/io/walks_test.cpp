@@ -224,6 +224,47 @@ TEST_P(walks, follow_folders_that_are_renamed) {
   EXPECT_THAT(sync(target_, as_client, in_), expected);
 }
 
+/// Enters folders that were renamed, and whose names others have taken.
+std::vector<std::int64_t> enter_renamed_folders(const std::string& in) {
+  struct stat s{};
+  std::array<char, PATH_MAX> name{};
+  const std::string from = in + "/a";
+  const int before = ::open(".", O_RDONLY | O_DIRECTORY);
+  const int folder = ::open(from.c_str(), O_RDONLY | O_DIRECTORY);
+  std::vector<std::int64_t> seen{error_of(::mkdir((from + "/sub").c_str(), 0755)),
+                                 error_of(::rename(from.c_str(), (in + "/moved").c_str())),
+                                 error_of(::mkdir(from.c_str(), 0755))};
+  seen.push_back(error_of(::fchdir(folder)));
+  seen.push_back(error_of(::stat("one", &s)));
+  // As for the system's folders, the name is the one from before; as a path, it is another folder.
+  seen.push_back(::getcwd(name.data(), name.size()) != nullptr && name.data() == from ? 0 : 1);
+  seen.push_back(::realpath("one", name.data()) == nullptr ? errno : 0);
+  seen.push_back(error_of(::chdir("sub")));
+  seen.push_back(error_of(::stat("../one", &s)));
+  seen.push_back(error_of(::rename((in + "/moved/sub").c_str(), (in + "/deep").c_str())));
+  seen.push_back(error_of(::mkdir("within", 0755)));
+  seen.push_back(error_of(::chdir("..")));
+  seen.push_back(error_of(::stat("deep/within", &s)));
+  // A program that is started there finds it, too.
+  seen.push_back(error_of(::fchdir(folder)));
+  seen.push_back(std::system("test -e one")); // NOLINT(cert-env33-c,concurrency-mt-unsafe)
+  (void)::fchdir(before);
+  ::close(before);
+  ::close(folder);
+  return seen;
+}
+
+TEST_P(walks, enter_folders_that_were_renamed) {
+  const auto expected = ElementsAre(0, 0, 0, 0, 0, 0, ENOENT, 0, 0, 0, 0, 0, 0, 0, 0);
+  EXPECT_THAT(sync(target_, &enter_renamed_folders, in_), expected);
+  EXPECT_TRUE(fs::is_empty(at_host("a")));
+  for (const char* name : {"a", "moved", "deep"})
+    fs::remove_all(at_host(name));
+  write_file(at_host("a/one"), "");
+  const auto as_client = +[](const std::string& in) { return in_child(enter_renamed_folders, in); };
+  EXPECT_THAT(sync(target_, as_client, in_), expected);
+}
+
 TEST_P(walks, begin_programs_with_file_actions) {
   const auto use = +[](const std::string& in) {
     posix_spawn_file_actions_t actions;

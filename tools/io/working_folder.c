@@ -17,7 +17,7 @@
  * describes the working folder. The program itself does not see this descriptor. */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static char* path; /* null: the system's */
+static char* path; /* as the host has opened it, or null if the folder is the system's */
 static _Atomic(uint64_t) number_at_host;
 static _Atomic(int) placeholder = -1;
 
@@ -119,15 +119,35 @@ static int enter_nowhere(void) {
   return REAL(chdir)("/");
 }
 
-static int enter_folder(const char* absolute) {
+int has_moved(const char* absolute, size_t bytes, uint64_t number) {
+  SPACE(space);
+  char* const folder = number != 0 ? reserve(&space, bytes + 1) : NULL;
+  struct farcall_io_status open;
+  struct farcall_io_status named;
+  if (folder == NULL || host_fstat(number, &open) != 0) return 0;
+  memcpy(folder, absolute, bytes);
+  folder[bytes] = '\0';
+  begins_at(folder, 0);
+  return host_stat(folder, 1, &named) != 0 || named.device != open.device ||
+         named.inode != open.inode;
+}
+
+/* Makes a folder of the host the working folder. If the path begins with the path of an open
+ * folder, `bytes` and `number` are its length and the folder's number. A folder that was renamed is
+ * only found by its number, so the path is left as it is. */
+static int enter_folder(const char* absolute, size_t bytes, uint64_t number) {
   SPACE(space);
   char* const found = reserve(&space, PATH_MAX);
-  if (found == NULL || resolve_hosts(absolute, found) != 0) return -1;
+  if (found == NULL) return -1;
+  const int is_moved = has_moved(absolute, bytes, number);
+  if (!is_moved && resolve_hosts(absolute, found) != 0) return -1;
+  const char* const asked = is_moved ? absolute : found;
+  begins_at(asked, is_moved ? number : 0);
   struct farcall_io_opened opened = {0, 0, -1};
   const int flags = O_RDONLY | O_DIRECTORY | FARCALL_IO_WORKING_FOLDER;
-  if (forwarded(counted_chdir, host_open(found, flags, 0, &opened)) < 0) return -1;
+  if (forwarded(counted_chdir, host_open(asked, flags, 0, &opened)) < 0) return -1;
   const int kept = inherited_copy(opened.descriptor);
-  char* const name = kept >= 0 ? strdup(found) : NULL;
+  char* const name = kept >= 0 ? strdup(asked) : NULL;
   const int why = errno;
   REAL(close)(opened.descriptor);
   if (name == NULL) {
@@ -142,10 +162,31 @@ static int enter_folder(const char* absolute) {
 EXPORT int chdir(const char* to) {
   SPACE(space);
   const char* const absolute = hosts_path(AT_FDCWD, to, &space, counted_chdir);
-  if (absolute != NULL) return enter_folder(absolute);
+  if (absolute != NULL) {
+    const uint64_t number = folder_of(absolute);
+    /* A path that begins at the working folder is this folder's path, a slash, and `to`. */
+    const size_t bytes = number != 0 ? strlen(absolute) - strlen(to) - 1 : 0;
+    return enter_folder(absolute, bytes, number);
+  }
   const int result = REAL(chdir)(to);
   if (result == 0) leave_working_folder();
   return result;
+}
+
+/* Makes an open folder of the host the working folder. */
+static int enter_open(const struct file* f) {
+  if (f->path == NULL) {
+    errno = ENOTDIR;
+    return -1;
+  }
+  /* The host follows a path that goes on behind the folder's own. */
+  SPACE(space);
+  const size_t bytes = strlen(f->path);
+  char* const within = reserve(&space, bytes + 3);
+  if (within == NULL) return -1;
+  strcpy(within, f->path);
+  strcat(within, "/.");
+  return enter_folder(within, bytes, f->number);
 }
 
 EXPORT int fchdir(int fd) {
@@ -155,9 +196,7 @@ EXPORT int fchdir(int fd) {
     if (result == 0) leave_working_folder();
     return result;
   }
-  errno = ENOTDIR;
-  const int result = f->path != NULL ? enter_folder(f->path) : -1;
-  return (int)done_with(f, result);
+  return (int)done_with(f, enter_open(f));
 }
 
 uint64_t working_folder_number(void) { return atomic_load(&number_at_host); }
@@ -171,22 +210,31 @@ size_t copy_working_folder(char* to, size_t space) {
   return bytes;
 }
 
-EXPORT char* getcwd(char* to, size_t space) {
+/* Returns the path of the working folder for the program. Returns null if the working folder is the
+ * system's, or if there is no memory. */
+static const char* shown_folder(struct space* kept) {
   /* The folder may change between the two calls. */
   for (size_t bytes = 0; (bytes = copy_working_folder(NULL, 0)) > 0;) {
-    char* made = NULL;
-    if (to == NULL && (space == 0 || space > bytes)) {
-      made = malloc(space == 0 ? bytes + 1 : space);
-      if (made == NULL) return NULL;
-    } else if (space <= bytes) {
-      errno = to != NULL && space == 0 ? EINVAL : ERANGE;
-      return NULL;
-    }
-    if (copy_working_folder(made != NULL ? made : to, bytes + 1) == bytes)
-      return made != NULL ? made : to;
-    free(made);
+    char* const name = reserve(kept, bytes + 1);
+    if (name == NULL) return NULL;
+    if (copy_working_folder(name, bytes + 1) != bytes) continue;
+    simplify(name);
+    return name;
   }
-  return REAL(getcwd)(to, space);
+  return NULL;
+}
+
+EXPORT char* getcwd(char* to, size_t space) {
+  SPACE(kept);
+  const char* const name = shown_folder(&kept);
+  if (name == NULL) return REAL(getcwd)(to, space);
+  const size_t bytes = strlen(name) + 1;
+  if (space < bytes && (to != NULL || space != 0)) {
+    errno = to != NULL && space == 0 ? EINVAL : ERANGE;
+    return NULL;
+  }
+  if (to == NULL) to = malloc(space == 0 ? bytes : space);
+  return to != NULL ? memcpy(to, name, bytes) : NULL;
 }
 EXPORT char* get_current_dir_name(void) { return getcwd(NULL, 0); }
 EXPORT char* __getcwd_chk(char* to, size_t space, size_t there);
