@@ -152,8 +152,8 @@ int use_descriptor(const struct farcall_io_opened* opened, int flags, const char
     errno = fd >= max_descriptors ? EMFILE : ENOMEM;
     return -1;
   }
-  prepare_standard_stream(fd);
   set_file(fd, f);
+  prepare_standard_stream(fd);
   if ((flags & O_CLOEXEC) == 0) REAL(fcntl)(fd, F_SETFD, 0);
   return fd;
 }
@@ -173,8 +173,8 @@ int adopt_descriptor(const struct farcall_io_opened* opened, int flags, const ch
     f = describe(opened, flags, path);
     if (f == NULL) return -1;
   }
-  prepare_standard_stream(fd);
   set_file(fd, f);
+  prepare_standard_stream(fd);
   return fd;
 }
 
@@ -259,8 +259,8 @@ static int keep_copy(int made, struct file* f) {
     errno = why;
     return -1;
   }
-  prepare_standard_stream(made);
   set_file(made, f);
+  prepare_standard_stream(made);
   return made;
 }
 

@@ -304,9 +304,10 @@ int* orientation_of(FILE* file);
 FILE* current_stream(FILE* file);
 /* Flushes the streams on files of the host. */
 void flush_streams(void);
+/* Makes a stream of stream_of() read these bytes before the bytes of its file. */
+void read_first(FILE* file, const char* from, size_t bytes);
 /* If the descriptor is the one of stdin, stdout or stderr, replaces this stream of libc by a
- * stream that can use files of the host. Must be called before the descriptor becomes a file of
- * the host. */
+ * stream that can use files of the host, and that takes over bytes which libc's has buffered. */
 void prepare_standard_stream(int fd);
 
 #endif

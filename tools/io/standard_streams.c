@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio_ext.h>
 #include <unistd.h>
+#include <wchar.h>
 
 /* Replaces stdin, stdout and stderr when their descriptors become files of the host, for
  * instance by a shell's redirection. Libc's own streams make system calls inside libc, which
@@ -47,13 +49,32 @@ static void buffer_like(FILE* made, FILE* libcs) {
   }
 }
 
+/* Moves bytes that libc's stream has buffered into the new stream. They are not written here: like
+ * the bytes of a stream of libc, they go to the file that the descriptor represents later, and a
+ * child of a fork loses its copy of them when it executes a program. */
+static void move_buffered(int fd, FILE* libcs, FILE* made) {
+  flockfile(libcs);
+  if (fd == STDIN_FILENO) {
+    const ptrdiff_t left = libcs->_IO_read_end - libcs->_IO_read_ptr;
+    if (left > 0) read_first(made, libcs->_IO_read_ptr, (size_t)left);
+  } else if (fwide(libcs, 0) > 0) {
+    /* The buffer has wide characters, which only libc can convert. */
+    if (!is_hosts_descriptor(fd)) (void)fflush(libcs);
+  } else if (libcs->_IO_write_ptr > libcs->_IO_write_base) {
+    (void)fwrite(libcs->_IO_write_base, 1, (size_t)(libcs->_IO_write_ptr - libcs->_IO_write_base),
+                 made);
+  }
+  __fpurge(libcs);
+  funlockfile(libcs);
+}
+
 void prepare_standard_stream(int fd) {
   if (fd < 0 || fd > STDERR_FILENO || atomic_load(&before[fd]) != NULL) return;
   FILE* const libcs = *name_of(fd);
   if (libcs == NULL || descriptor_of(libcs) >= 0) return;
   const int why = errno;
-  if (fd != STDIN_FILENO) (void)fflush(libcs);
   replace(fd, fd == STDIN_FILENO ? "r" : "w");
+  if (*name_of(fd) != libcs) move_buffered(fd, libcs, *name_of(fd));
   buffer_like(*name_of(fd), libcs);
   atomic_store(&before[fd], libcs);
   errno = why;

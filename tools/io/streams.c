@@ -19,6 +19,9 @@ struct stream {
   int orientation;
   FILE* as_file;
   struct stream* next;
+  char* first; /* bytes to read before the file's bytes; owned */
+  size_t first_at;
+  size_t first_end;
   char buffer[262144];
 };
 
@@ -32,7 +35,13 @@ DECLARE_REAL(fileno);
 void streams_after_fork(void) { all_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
 
 static ssize_t read_stream(void* cookie, char* to, size_t bytes) {
-  return read(((struct stream*)cookie)->fd, to, bytes);
+  struct stream* const s = cookie;
+  const size_t left = s->first_end - s->first_at;
+  if (left == 0) return read(s->fd, to, bytes);
+  const size_t given = left < bytes ? left : bytes;
+  memcpy(to, s->first + s->first_at, given);
+  s->first_at += given;
+  return (ssize_t)given;
 }
 
 /* Writes all bytes, because fopencookie() takes a smaller number as an error. */
@@ -47,8 +56,10 @@ static ssize_t write_stream(void* cookie, const char* from, size_t bytes) {
 }
 
 static int seek_stream(void* cookie, off64_t* offset, int whence) {
-  const off_t at = lseek(((struct stream*)cookie)->fd, *offset, whence);
+  struct stream* const s = cookie;
+  const off_t at = lseek(s->fd, *offset, whence);
   if (at < 0) return -1;
+  s->first_at = s->first_end = 0;
   *offset = at;
   return 0;
 }
@@ -67,6 +78,7 @@ static int close_stream(void* cookie) {
   pthread_mutex_unlock(&all_mutex);
   const int result = close(s->fd);
   const int why = errno;
+  free(s->first);
   free(s);
   errno = why;
   return result;
@@ -105,6 +117,8 @@ FILE* stream_of(int fd, const char* mode) {
   if (s == NULL) return NULL;
   s->fd = fd;
   s->orientation = 0;
+  s->first = NULL;
+  s->first_at = s->first_end = 0;
   const cookie_io_functions_t functions = {read_stream, write_stream, seek_stream, close_stream};
   const char plain[3] = {mode[0], strchr(mode, '+') != NULL ? '+' : '\0', '\0'};
   s->as_file = fopencookie(s, plain, functions);
@@ -128,6 +142,16 @@ static struct stream* find(FILE* file) {
     s = s->next;
   pthread_mutex_unlock(&all_mutex);
   return s;
+}
+
+void read_first(FILE* file, const char* from, size_t bytes) {
+  struct stream* const s = find(file);
+  if (s == NULL) return;
+  free(s->first);
+  s->first = bytes > 0 ? malloc(bytes) : NULL;
+  s->first_at = 0;
+  s->first_end = s->first != NULL ? bytes : 0;
+  if (s->first != NULL) memcpy(s->first, from, bytes);
 }
 
 int descriptor_of(FILE* file) {
