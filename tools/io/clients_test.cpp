@@ -292,6 +292,65 @@ TEST_P(clients, keep_buffering_and_pointers_when_they_redirect) {
   EXPECT_EQ(content_of_file(in("lines")), "one\ntwo|three\nfour");
 }
 
+/// Redirects standard streams while libc's have buffered bytes. Reads "one" and "two" from stdin.
+int buffering_client() {
+  const std::string folder = variable("I");
+  std::array<char, 16> line{};
+  (void)std::fgets(line.data(), line.size(), stdin);
+  std::printf("begin\n");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int fd = ::open((folder + "/child").c_str(), O_WRONLY | O_CREAT, 0644);
+    ::dup2(fd, STDOUT_FILENO);
+    ::execlp("printf", "printf", "from the child", nullptr);
+    ::_exit(127);
+  }
+  int status = 1;
+  (void)::waitpid(child, &status, 0);
+  const int before = ::dup(STDOUT_FILENO);
+  ::close(STDOUT_FILENO);
+  if (::open((folder + "/parent").c_str(), O_WRONLY | O_CREAT, 0644) != STDOUT_FILENO) return 1;
+  std::printf("end\n");
+  std::fflush(stdout);
+  const int in = ::open((folder + "/parent").c_str(), O_RDONLY);
+  ::dup2(in, STDIN_FILENO);
+  std::string all;
+  while (std::fgets(line.data(), line.size(), stdin) != nullptr)
+    all += line.data();
+  ::dup2(before, STDOUT_FILENO);
+  std::printf("read %s", all.c_str());
+  return status;
+}
+const role buffering_role("buffering client", buffering_client);
+
+TEST_P(clients, keep_buffered_bytes_when_they_redirect) {
+  EXPECT_EQ(shell("printf 'one\\ntwo\\n' | FARCALL_TEST_ROLE='buffering client' $E"),
+            "read two\nbegin\nend\n");
+  EXPECT_EQ(content_of_file(in("child")), "from the child");
+  EXPECT_EQ(content_of_file(in("parent")), "begin\nend\n");
+}
+
+/// Reopens standard streams whose descriptors are free, or files of the host.
+int reopening_client() {
+  const std::string folder = variable("I");
+  if (std::freopen(nullptr, "rb", stdin) == nullptr) return 1;
+  std::array<char, 16> word{};
+  if (std::scanf("%15s", word.data()) != 1) return 2;
+  ::close(STDOUT_FILENO);
+  if (std::freopen((folder + "/out").c_str(), "w", stdout) == nullptr) return 3;
+  std::printf("%s\n", word.data());
+  if (std::freopen(nullptr, "a", stdout) == nullptr) return 4;
+  std::printf("more\n");
+  return std::fclose(stdout) == 0 && std::freopen(nullptr, "w", stdin) == nullptr ? 0 : 5;
+}
+const role reopening_role("reopening client", reopening_client);
+
+TEST_P(clients, reopen_standard_streams) {
+  write_file(read("words"), "first second\n");
+  EXPECT_EQ(shell("FARCALL_TEST_ROLE='reopening client' $E < $R/words"), "");
+  EXPECT_EQ(content_of_file(in("out")), "first\nmore\n");
+}
+
 int wide_stream_client() {
   std::setlocale(LC_CTYPE, "C.UTF-8");
   std::wstring word;

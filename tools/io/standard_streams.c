@@ -97,6 +97,32 @@ static FILE* refuse(FILE* file, int why) {
   return NULL;
 }
 
+/* Gives the descriptor of a replaced stream another mode, for freopen() without a path. Returns 0,
+ * or -1 with errno if the descriptor does not allow the mode. */
+static int change_mode(int fd, int flags) {
+  const int now = fcntl(fd, F_GETFL);
+  if (now < 0) return -1;
+  if ((now & O_ACCMODE) != O_RDWR && (now & O_ACCMODE) != (flags & O_ACCMODE)) {
+    errno = EBADF;
+    return -1;
+  }
+  if ((flags & O_APPEND) != 0 && fcntl(fd, F_SETFL, now | O_APPEND) != 0) return -1;
+  return (flags & O_TRUNC) != 0 ? ftruncate(fd, 0) : 0;
+}
+
+/* Makes `wanted` the descriptor of another file. Returns 0, or -1 with errno. */
+static int open_at(const char* path, int flags, int wanted) {
+  const int opened = open(path, flags, 0666);
+  if (opened < 0) return -1;
+  prepare_standard_stream(wanted);
+  if (opened == wanted) return 0; /* its number was free */
+  const int result = dup2(opened, wanted) < 0 ? -1 : 0;
+  const int why = errno;
+  (void)close(opened);
+  errno = why;
+  return result;
+}
+
 /* Handles files of the host and replaced streams, and passes other calls on. Only stdin, stdout and
  * stderr can become streams on files of the host, because they are variables. Programs keep the
  * addresses of all other streams of libc. */
@@ -108,7 +134,7 @@ EXPORT FILE* freopen(const char* restrict path, const char* restrict mode, FILE*
   const int standard = standard_descriptor(file);
   if (!is_hosts && fd < 0 && (standard < 0 || atomic_load(&before[standard]) == NULL))
     return REAL(freopen)(path, mode, file);
-  if (path == NULL || (fd < 0 && standard < 0)) {
+  if (fd < 0 && standard < 0) {
     pass(counted_freopen, not_offered);
     return refuse(file, EOPNOTSUPP);
   }
@@ -116,19 +142,15 @@ EXPORT FILE* freopen(const char* restrict path, const char* restrict mode, FILE*
   if (flags_of(mode, &flags) != 0) return refuse(file, EINVAL);
   const int wanted = standard >= 0 ? standard : fd;
   (void)fflush(file);
-  const int opened = open(path, flags, 0666);
-  if (opened < 0) return refuse(file, errno);
-  prepare_standard_stream(wanted);
-  const int is_moved = dup2(opened, wanted) >= 0;
-  const int why = errno;
-  (void)close(opened);
-  if (!is_moved) return refuse(file, why);
+  if ((path != NULL ? open_at(path, flags, wanted) : change_mode(wanted, flags)) != 0)
+    return refuse(file, errno);
   count_forwarded(counted_freopen, 0);
   FILE* const now = standard >= 0 ? *name_of(standard) : file;
   const int reads = (flags & O_ACCMODE) != O_WRONLY;
   const int writes = (flags & O_ACCMODE) != O_RDONLY;
   if ((__freadable(now) != 0) == reads && (__fwritable(now) != 0) == writes) {
     __fpurge(now);
+    read_first(now, NULL, 0);
     clearerr(now);
     int* const orientation = orientation_of(now);
     if (orientation != NULL) *orientation = 0;
