@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <pthread.h>
+#include <pty.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utmp.h>
 
 _Atomic(struct file*) files[max_descriptors];
 
@@ -19,6 +21,10 @@ _Atomic(struct file*) files[max_descriptors];
  * thread may still read one whose descriptor was just closed. */
 static pthread_mutex_t free_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct file* first_free;
+
+/* Highest number that was ever in the table. Limits of open files do not tell it, because programs
+ * lower them. */
+static _Atomic(int) highest = -1;
 
 DECLARE_REAL(close);
 DECLARE_REAL(close_range);
@@ -29,6 +35,9 @@ DECLARE_REAL(dup3);
 DECLARE_REAL(fcntl);
 DECLARE_REAL(fcntl64);
 DECLARE_REAL(ioctl);
+DECLARE_REAL(daemon);
+DECLARE_REAL(forkpty);
+DECLARE_REAL(login_tty);
 
 /* Adds new descriptions to the list of free ones. Called with the mutex. */
 static void make_files(void) {
@@ -117,15 +126,34 @@ static void keep_for_calls(int fd, struct file* f) {
   if (copy >= 0 && !atomic_compare_exchange_strong(&f->kept, &none, copy)) REAL(close)(copy);
 }
 
-/* Makes the descriptor represent `f`. The table takes over the caller's reference to `f`. */
+/* Makes the descriptor represent `f`, and returns the file from before. The table takes over the
+ * caller's reference to `f`. */
+static struct file* exchange_file(int fd, struct file* f) {
+  int before = atomic_load_explicit(&highest, memory_order_relaxed);
+  while (before < fd && !atomic_compare_exchange_weak(&highest, &before, fd)) {
+  }
+  return atomic_exchange(&files[fd], f);
+}
+
+/* Makes a new descriptor represent `f`. If the table has a file for the number already, the system
+ * has closed it by a way that the library does not know. */
 static void set_file(int fd, struct file* f) {
-  atomic_store_explicit(&files[fd], f, memory_order_release);
+  struct file* const stale = exchange_file(fd, f);
+  if (stale != NULL) (void)release_file(stale);
 }
 
 struct file* take_file(int fd) {
   if ((unsigned)fd >= max_descriptors) return NULL;
   if (atomic_load_explicit(&files[fd], memory_order_acquire) == NULL) return NULL;
   return atomic_exchange(&files[fd], NULL);
+}
+
+struct file* take_to_close(int fd) {
+  struct file* const f = take_file(fd);
+  if (f == NULL) return NULL;
+  count_forwarded(counted_close, 0);
+  keep_for_calls(fd, f);
+  return f;
 }
 
 /* Makes a struct file with one reference. Returns null if there is no memory, or if the
@@ -186,7 +214,7 @@ void forget_descriptors(void) {
 }
 
 EXPORT int close(int fd) {
-  struct file* const f = take_file(fd);
+  struct file* const f = take_to_close(fd);
   if (f == NULL) {
     pass(counted_close, other_file);
     if (is_connection(fd) || (fd >= 0 && fd == working_folder_descriptor())) {
@@ -197,8 +225,6 @@ EXPORT int close(int fd) {
     }
     return REAL(close)(fd);
   }
-  count_forwarded(counted_close, 0);
-  keep_for_calls(fd, f);
   REAL(close)(fd);
   return release_file(f);
 }
@@ -206,18 +232,12 @@ EXPORT int close(int fd) {
 EXPORT int __close(int fd);
 ALSO(__close, close);
 
+/* Closes the descriptors of the host's files in a range. */
 static void close_ours(unsigned first, unsigned last) {
-  for (unsigned fd = first; fd <= last && fd < max_descriptors; ++fd) {
-    struct file* const f = take_file((int)fd);
-    if (f != NULL) (void)release_file(f);
+  const int end = atomic_load(&highest);
+  for (unsigned fd = first; end >= 0 && fd <= last && fd <= (unsigned)end; ++fd) {
+    if (atomic_load_explicit(&files[fd], memory_order_acquire) != NULL) (void)close((int)fd);
   }
-}
-
-/* Returns the end of a range of descriptors that is checked for files of the host. The highest
- * open descriptor is unknown, so the range ends at the limit of open descriptors, or at `last`. */
-static unsigned last_descriptor(unsigned last) {
-  const long most = sysconf(_SC_OPEN_MAX);
-  return most > 0 && (unsigned long)most < last ? (unsigned)most : last;
 }
 
 /* Closes a range of descriptors, except the descriptor of the working folder. */
@@ -231,7 +251,7 @@ static int close_others(unsigned first, unsigned last, int flags) {
 EXPORT int close_range(unsigned first, unsigned last, int flags) {
   if (((unsigned)flags & CLOSE_RANGE_CLOEXEC) == 0 && atomic_load(&attached) != NULL) {
     leave_connection();
-    close_ours(first, last_descriptor(last));
+    close_ours(first, last);
   }
   return close_others(first, last, flags);
 }
@@ -239,7 +259,7 @@ EXPORT int close_range(unsigned first, unsigned last, int flags) {
 EXPORT void closefrom(int first) {
   if (atomic_load(&attached) != NULL) {
     leave_connection();
-    close_ours(first < 0 ? 0 : (unsigned)first, last_descriptor(max_descriptors - 1));
+    close_ours(first < 0 ? 0 : (unsigned)first, max_descriptors - 1);
   }
   if (working_folder_descriptor() < 0) {
     REAL(closefrom)(first);
@@ -266,7 +286,7 @@ static int keep_copy(int made, struct file* f) {
 
 EXPORT int dup(int fd) {
   struct file* const f = file_of(fd);
-  if (f == NULL) return REAL(dup)(fd);
+  if (f == NULL) return new_of_libc(REAL(dup)(fd));
   const int made = keep_copy(REAL(dup)(fd), f);
   let_through();
   return made;
@@ -292,7 +312,7 @@ static int dup_onto(int fd, int wanted, int flags, int is_dup3) {
   }
   if (f != NULL) {
     prepare_standard_stream(wanted);
-    before = atomic_exchange(&files[wanted], f);
+    before = exchange_file(wanted, f);
   }
   const int made = libcs_dup_onto(fd, wanted, flags, is_dup3);
   const int why = errno;
@@ -387,6 +407,37 @@ EXPORT int ioctl(int fd, unsigned long what, ...) {
   const int64_t left = status.size > at ? status.size - at : 0;
   *(int*)argument = left > INT32_MAX ? INT32_MAX : (int)left;
   return (int)done_with(f, 0);
+}
+
+/* ---- hidden calls that replace the first three descriptors ---- */
+
+static void forget_standard_descriptors(void) {
+  for (int fd = 0; fd <= STDERR_FILENO; ++fd)
+    (void)new_of_libc(fd);
+}
+
+EXPORT int daemon(int keeps_folder, int keeps_streams) {
+  const int result = REAL(daemon)(keeps_folder, keeps_streams);
+  if (result == 0 && !keeps_folder) leave_working_folder();
+  if (result == 0 && !keeps_streams) forget_standard_descriptors();
+  return result;
+}
+
+EXPORT int login_tty(int fd) {
+  if (is_hosts_descriptor(fd)) {
+    errno = ENOTTY;
+    return -1;
+  }
+  const int result = REAL(login_tty)(fd);
+  if (result == 0) forget_standard_descriptors();
+  return result;
+}
+
+EXPORT pid_t forkpty(int* terminal, char* name, const struct termios* settings,
+                     const struct winsize* size) {
+  const pid_t child = REAL(forkpty)(terminal, name, settings, size);
+  if (child == 0) forget_standard_descriptors();
+  return child;
 }
 
 /* vfork() acts like fork(). Otherwise parent and child would share the library's memory, and the

@@ -168,9 +168,17 @@ EXPORT ssize_t getdirentries(int fd, char* restrict to, size_t bytes, off_t* res
 }
 ALSO(getdirentries64, getdirentries);
 
+/* Closes a folder of libc, whose descriptor may have got a file of the host by dup2(). */
+static int close_libcs(DIR* folder) {
+  struct file* const f = atomic_load(&attached) != NULL ? take_to_close(REAL(dirfd)(folder)) : NULL;
+  const int result = REAL(closedir)(folder);
+  if (f != NULL) (void)release_file(f);
+  return result;
+}
+
 EXPORT int closedir(DIR* folder) {
   struct listing* const l = find(folder, 1);
-  if (l == NULL) return REAL(closedir)(folder);
+  if (l == NULL) return close_libcs(folder);
   const int result = close(l->fd);
   const int why = errno;
   free(l);

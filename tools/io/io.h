@@ -177,6 +177,19 @@ void forget_descriptors(void);
 /* Removes the descriptor from the table. Returns the file that the descriptor represented, or
  * null. The caller gets the table's reference to the file. */
 struct file* take_file(int fd);
+/* Does the same for a descriptor that libc is about to close by a hidden call. The caller releases
+ * the file afterwards. Calls that still use the file go on. */
+struct file* take_to_close(int fd);
+/* To be called with a new descriptor of the target's own files: drops the table's file of that
+ * number, whose descriptor was closed by a way that the library does not know. Returns `fd`. */
+static inline int new_of_libc(int fd) {
+  if (fd < 0 || fd >= max_descriptors) return fd;
+  if (__builtin_expect(atomic_load_explicit(&files[fd], memory_order_acquire) != NULL, 0)) {
+    struct file* const stale = take_file(fd);
+    if (stale != NULL) (void)release_file(stale);
+  }
+  return fd;
+}
 
 /* ---- memory and signals ---- */
 

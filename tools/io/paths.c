@@ -198,7 +198,7 @@ static int open_either(int folder, const char* path, int flags, mode_t mode) {
   const char* const absolute = hosts_path(folder, path, &space, counted_open);
   if (absolute != NULL) return open_hosts(absolute, flags, mode);
   const int copy = open_copy(path, flags);
-  return copy >= 0 ? copy : REAL(openat)(folder, path, flags, mode);
+  return copy >= 0 ? copy : new_of_libc(REAL(openat)(folder, path, flags, mode));
 }
 
 #define WITH_MODE(flags)                                                                           \

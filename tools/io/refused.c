@@ -125,8 +125,6 @@ static int has_hosts_name(char* const* paths) {
   /* logins */ \
   row(int, utmpname, EOPNOTSUPP, PATH, (const char* path), (path)) \
   row(int, utmpxname, EOPNOTSUPP, PATH, (const char* path), (path)) \
-  /* terminals */                                                                                  \
-  row(int, login_tty, ENOTTY, FD, (int fd), (fd))                                                  \
   /* sockets */                                                                                    \
   row(int, bind, ENOTSOCK, FD, (int fd, __CONST_SOCKADDR_ARG to, socklen_t bytes),                 \
       (fd, to, bytes))                                                                             \

@@ -15,6 +15,8 @@
 
 DECLARE_REAL(freopen);
 DECLARE_REAL(fclose);
+DECLARE_REAL(pclose);
+DECLARE_REAL(fileno);
 
 /* Streams of libc that were replaced. The index is the stream's descriptor. */
 static _Atomic(FILE*) before[3];
@@ -97,6 +99,49 @@ static FILE* refuse(FILE* file, int why) {
   return NULL;
 }
 
+/* A stream of libc gets a file of the host by dup2() onto its descriptor. Before libc closes the
+ * descriptor, writes the stream's bytes, which libc would write to the placeholder, and removes the
+ * file from the table. Sets `result` to EOF if they cannot be written. Returns the file, which the
+ * caller releases, or null. */
+static struct file* leave_to_libc(FILE* file, int* result) {
+  if (atomic_load_explicit(&attached, memory_order_acquire) == NULL || descriptor_of(file) >= 0)
+    return NULL;
+  const int why = errno;
+  const int fd = REAL(fileno)(file);
+  errno = why;
+  if (fd < 0 || !is_hosts_descriptor(fd)) return NULL;
+  const char* from = file->_IO_write_base;
+  while (from < file->_IO_write_ptr && *result == 0) {
+    const ssize_t n = write(fd, from, (size_t)(file->_IO_write_ptr - from));
+    if (n > 0) from += n;
+    if (n <= 0) *result = EOF;
+  }
+  __fpurge(file);
+  return take_to_close(fd);
+}
+
+static int close_libcs(FILE* file, int (*closes)(FILE*)) {
+  int result = 0;
+  struct file* const f = leave_to_libc(file, &result);
+  if (f == NULL) return closes(file);
+  const int why = errno;
+  const int closed = closes(file);
+  if (closed < 0) result = closed;
+  if (release_file(f) != 0) return EOF;
+  if (result == EOF && closed >= 0) errno = why;
+  return result != 0 ? result : closed;
+}
+
+static FILE* reopen_libcs(const char* path, const char* mode, FILE* file) {
+  int ignored = 0;
+  struct file* const f = leave_to_libc(file, &ignored);
+  FILE* const now = REAL(freopen)(path, mode, file);
+  const int why = errno;
+  if (f != NULL) (void)release_file(f);
+  errno = why;
+  return now;
+}
+
 /* Gives the descriptor of a replaced stream another mode, for freopen() without a path. Returns 0,
  * or -1 with errno if the descriptor does not allow the mode. */
 static int change_mode(int fd, int flags) {
@@ -133,7 +178,7 @@ EXPORT FILE* freopen(const char* restrict path, const char* restrict mode, FILE*
   const int fd = descriptor_of(file);
   const int standard = standard_descriptor(file);
   if (!is_hosts && fd < 0 && (standard < 0 || atomic_load(&before[standard]) == NULL))
-    return REAL(freopen)(path, mode, file);
+    return reopen_libcs(path, mode, file);
   if (fd < 0 && standard < 0) {
     pass(counted_freopen, not_offered);
     return refuse(file, EOPNOTSUPP);
@@ -183,5 +228,7 @@ EXPORT int fclose(FILE* file) {
   FILE* const now = current_stream(file);
   const int standard = standard_descriptor(now);
   const int is_ours = standard >= 0 && orientation_of(now) != NULL;
-  return is_ours ? close_but_keep(now) : REAL(fclose)(now);
+  return is_ours ? close_but_keep(now) : close_libcs(now, REAL(fclose));
 }
+
+EXPORT int pclose(FILE* file) { return close_libcs(file, REAL(pclose)); }
