@@ -29,6 +29,7 @@ static _Atomic(int) connection = -1;
 
 DECLARE_REAL(close);
 DECLARE_REAL(fcntl);
+DECLARE_REAL(recvmsg);
 
 int use_target(const char* text) {
   const char* const comma = strchr(text, ',');
@@ -207,7 +208,7 @@ static int receive_all(void* to, size_t bytes, int* descriptor) {
     message.msg_iovlen = 1;
     message.msg_control = &control;
     message.msg_controllen = sizeof control;
-    const ssize_t got = recvmsg(connection, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
+    const ssize_t got = REAL(recvmsg)(connection, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return got < 0 && errno == EFAULT ? -EFAULT : -EIO;
     const struct cmsghdr* const rights = CMSG_FIRSTHDR(&message);
@@ -372,6 +373,19 @@ static int look_at(int fd, char* message, size_t space, struct placeholder* foun
   found->opened = (struct farcall_io_opened){file, mode, fd};
   found->path = message + sizeof begin + (size_t)length;
   return 1;
+}
+
+void adopt_received(int fd) {
+  SPACE(space);
+  const int why = errno;
+  enum { bytes = max_path + 256 };
+  struct placeholder found;
+  char* const message = reserve(&space, bytes);
+  if (message != NULL && look_at(new_of_libc(fd), message, bytes, &found) &&
+      (found.flags & FARCALL_IO_WORKING_FOLDER) == 0) {
+    (void)adopt_descriptor(&found.opened, found.flags, found.path);
+  }
+  errno = why;
 }
 
 void adopt_descriptors(void) {

@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,17 @@
 #include <pty.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+// The header declares C functions, but does not say so in C++.
+extern "C" {
+#include <sys/pidfd.h>
+}
 
 /// Tests of ways by which descriptors of host files are closed, copied and received.
 namespace farcall::test {
@@ -120,6 +128,74 @@ TEST_P(descriptors, are_copied_by_number) {
     return seen;
   };
   EXPECT_THAT(sync(target_, use, in_ + "/a"), ElementsAre(1, 1, 'b', 300, 0, 1, 'c'));
+}
+
+/// Sends a descriptor to a socket.
+bool send_descriptor(int socket, int fd) {
+  char byte = 'x';
+  iovec part{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  return ::sendmsg(socket, &message, 0) == 1;
+}
+
+/// Receives a descriptor from a socket, by recvmsg() or recvmmsg().
+int receive_descriptor(int socket, bool by_recvmmsg) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  mmsghdr message{};
+  message.msg_hdr.msg_iov = &part;
+  message.msg_hdr.msg_iovlen = 1;
+  message.msg_hdr.msg_control = control.data();
+  message.msg_hdr.msg_controllen = control.size();
+  const bool is_received = by_recvmmsg ? ::recvmmsg(socket, &message, 1, 0, nullptr) == 1
+                                       : ::recvmsg(socket, &message.msg_hdr, MSG_CMSG_CLOEXEC) == 1;
+  const cmsghdr* const rights = CMSG_FIRSTHDR(&message.msg_hdr);
+  int fd = -1;
+  if (is_received && rights != nullptr) std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+  return fd;
+}
+
+std::vector<std::int64_t> receive_files(const std::string& in) {
+  std::array<int, 2> sockets{};
+  std::array<char, 3> bytes{};
+  struct stat s{};
+  std::vector<std::int64_t> seen{::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets.data())};
+  const int fd = ::open((in + "/a").c_str(), O_RDWR);
+  const int folder = ::open(in.c_str(), O_RDONLY | O_DIRECTORY);
+  for (const int each : {fd, folder})
+    seen.push_back(send_descriptor(sockets[0], each) ? 0 : 1);
+  const int file = receive_descriptor(sockets[1], false);
+  const int other = receive_descriptor(sockets[1], true);
+  seen.push_back(::fcntl(file, F_GETFD) == FD_CLOEXEC ? 0 : 1);
+  seen.push_back(::read(fd, bytes.data(), 1) == 1 && ::read(file, bytes.data(), 3) == 2 ? 0 : 1);
+  seen.push_back(::close(fd));
+  seen.push_back(::pwrite(file, "X", 1, 0) == 1 ? 0 : 1);
+  seen.push_back(::fstatat(other, "a", &s, 0));
+  const int self = ::pidfd_open(::getpid(), 0);
+  const int got = ::pidfd_getfd(self, file, 0);
+  seen.push_back(::pread(got, bytes.data(), 1, 0) == 1 && bytes[0] == 'X' ? 0 : 1);
+  for (const int each : {folder, file, other, self, got, sockets[0], sockets[1]})
+    seen.push_back(::close(each));
+  return seen;
+}
+
+TEST_P(descriptors, are_received_from_other_programs) {
+  write_file(at_host("a"), "abc");
+  EXPECT_THAT(sync(target_, &receive_files, in_), Each(0));
+  EXPECT_EQ(content_of_file(at_host("a")), "Xbc");
+  const auto as_client = +[](const std::string& in) { return in_child(receive_files, in); };
+  EXPECT_THAT(sync(target_, as_client, in_), Each(0));
 }
 
 bool is_file(int fd) {

@@ -84,6 +84,8 @@ const char* copy_prefix(const char* path, char prefix[PATH_MAX]);
 /* Finds the inherited descriptors that are placeholders of the host's files, and enters them into
  * the table. Called at the program's start. */
 void adopt_descriptors(void);
+/* Does the same for a descriptor that the program has received from another one. */
+void adopt_received(int fd);
 /* If possible, the library's own descriptors have this number or a higher one, because programs
  * close or reuse low numbers. */
 enum { first_own_descriptor = 700 };

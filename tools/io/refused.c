@@ -161,12 +161,7 @@ static int has_hosts_name(char* const* paths) {
       (fd, to, bytes, flags))                                                                      \
   row(ssize_t, recvfrom, ENOTSOCK, FD,                                                             \
       (int fd, void* restrict to, size_t bytes, int flags, __SOCKADDR_ARG from,                    \
-       socklen_t* restrict name_bytes), (fd, to, bytes, flags, from, name_bytes))                  \
-  row(ssize_t, recvmsg, ENOTSOCK, FD, (int fd, struct msghdr* message, int flags),                 \
-      (fd, message, flags))                                                                        \
-  row(int, recvmmsg, ENOTSOCK, FD,                                                                 \
-      (int fd, struct mmsghdr* all, unsigned count, int flags, struct timespec* timeout),          \
-      (fd, all, count, flags, timeout))
+       socklen_t* restrict name_bytes), (fd, to, bytes, flags, from, name_bytes))
 
 #define DEFINE_REFUSED(type, name, why, is_refused, parameters, arguments)                         \
   DECLARE_REAL(name);                                                                              \
