@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -146,7 +147,13 @@ static int open_at(const struct action* a) {
   return result;
 }
 
-static int perform(const struct action* a) {
+/* Closes all descriptors from a number on, except the one by which the child reports errors. */
+static void close_from(unsigned first, unsigned report) {
+  if (report > first) (void)close_range(first, report - 1, 0);
+  (void)close_range(report < first ? first : report + 1, UINT_MAX, 0);
+}
+
+static int perform(const struct action* a, int report) {
   switch (a->kind) {
   case opens:
     return open_at(a);
@@ -160,7 +167,7 @@ static int perform(const struct action* a) {
   case enters_open:
     return fchdir(a->fd);
   case closes_from:
-    closefrom(a->fd);
+    close_from(a->fd < 0 ? 0 : (unsigned)a->fd, (unsigned)report);
     return 0;
   default:
     return tcsetpgrp(a->fd, getpgrp());
@@ -199,12 +206,29 @@ static int set_attributes(const posix_spawnattr_t* attributes) {
   return sigprocmask(SIG_SETMASK, &signals, NULL);
 }
 
+/* True if the action closes or replaces the descriptor of a working folder at the host, which the
+ * program does not know. */
+static int ends_working_folder(const struct action* a) {
+  const int fd = working_folder_descriptor();
+  if (fd < 0) return 0;
+  switch (a->kind) {
+  case opens:
+  case closes:
+    return a->fd == fd;
+  case duplicates:
+    return a->to == fd;
+  default:
+    return a->kind == closes_from && a->fd <= fd;
+  }
+}
+
 /* True if one of the actions concerns a file of the host. Called with the mutex. */
 static int concerns_host(const struct actions* list) {
   for (const struct action* a = list != NULL ? list->first : NULL; a != NULL; a = a->next) {
     SPACE(space);
     if (a->path != NULL && hosts_path(AT_FDCWD, a->path, &space, counted_open) != NULL) return 1;
     if (a->kind == enters_open && is_hosts_descriptor(a->fd)) return 1;
+    if (ends_working_folder(a)) return 1;
   }
   return 0;
 }
@@ -215,7 +239,7 @@ static void become(const struct actions* list, const posix_spawnattr_t* attribut
                    char* const variables[]) {
   int is_done = set_attributes(attributes) == 0;
   for (const struct action* a = list->first; a != NULL && is_done; a = a->next)
-    is_done = perform(a) >= 0;
+    is_done = perform(a, report) >= 0;
   if (is_done && searches) (void)execvpe(program, words, variables);
   if (is_done && !searches) (void)execve(program, words, variables);
   (void)!write(report, &errno, sizeof errno);
@@ -235,7 +259,11 @@ static int spawn(pid_t* pid, const struct actions* list, const posix_spawnattr_t
   int why = child < 0 ? errno : 0;
   (void)close(report[1]);
   if (higher >= 0) (void)close(higher);
-  if (child > 0 && read(report[0], &why, sizeof why) > 0) (void)waitpid(child, NULL, 0);
+  ssize_t got = 0;
+  do {
+    got = child > 0 ? read(report[0], &why, sizeof why) : 0;
+  } while (got < 0 && errno == EINTR);
+  if (got > 0) (void)waitpid(child, NULL, 0);
   (void)close(report[0]);
   if (why == 0 && pid != NULL) *pid = child;
   return why;

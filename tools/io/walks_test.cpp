@@ -7,10 +7,13 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <dlfcn.h>
@@ -18,6 +21,7 @@
 #include <ftw.h>
 #include <glob.h>
 #include <linux/openat2.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <sys/ipc.h>
 #include <sys/socket.h>
@@ -292,6 +296,74 @@ TEST_P(walks, begin_programs_with_file_actions) {
   };
   EXPECT_THAT(sync(target_, use, in_), ElementsAre(0, 0, ENOENT, ENOENT, 0, 0));
   EXPECT_EQ(content_of_file(at_host("a/new")), "a/one");
+}
+
+TEST_P(walks, begin_programs_that_close_descriptors) {
+  const auto use = +[](const std::string& in) {
+    const int before = ::open(".", O_RDONLY | O_DIRECTORY);
+    (void)::chdir((in + "/a").c_str());
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+    std::array<std::string, 3> words{"test", "-e", "one"};
+    std::array<char*, 4> list{words[0].data(), words[1].data(), words[2].data(), nullptr};
+    pid_t child = 0;
+    std::vector<int> seen{::posix_spawnp(&child, "test", &actions, nullptr, list.data(), environ)};
+    int status = -1;
+    (void)::waitpid(child, &status, 0);
+    seen.push_back(status);
+    // The error of the exec() arrives although the child has closed all other descriptors.
+    seen.push_back(
+        ::posix_spawnp(&child, "no-such-program", &actions, nullptr, list.data(), environ));
+    ::posix_spawn_file_actions_destroy(&actions);
+    (void)::fchdir(before);
+    ::close(before);
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, in_), ElementsAre(0, 0, ENOENT));
+}
+
+/// Waits until a thread of this process is in read(2), if the system tells.
+void wait_for_read(pid_t thread) {
+  const std::string name = "/proc/self/task/" + std::to_string(thread) + "/syscall";
+  for (int i = 0; i < 100'000; ++i) {
+    long number = -1;
+    if (std::ifstream(name) >> number && number == SYS_read) return;
+    std::this_thread::yield();
+  }
+}
+
+TEST_P(walks, begin_programs_while_signals_arrive) {
+  const auto use = +[](const std::string& in) {
+    // The child waits at a pipe, until a signal has interrupted the wait for its report.
+    const std::string pipe = fs::path(in).parent_path() / "pipe";
+    (void)::mkfifo(pipe.c_str(), 0600);
+    struct sigaction action{};
+    struct sigaction before{};
+    action.sa_handler = [](int) {};
+    ::sigaction(SIGUSR1, &action, &before);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, 0, pipe.c_str(), O_RDONLY, 0);
+    ::posix_spawn_file_actions_addchdir_np(&actions, in.c_str());
+    const pid_t caller = ::gettid();
+    const pthread_t self = ::pthread_self();
+    std::thread sender([&] {
+      wait_for_read(caller);
+      ::pthread_kill(self, SIGUSR1);
+      ::close(::open(pipe.c_str(), O_WRONLY));
+    });
+    std::string word = "no-such-program";
+    std::array<char*, 2> list{word.data(), nullptr};
+    pid_t child = 0;
+    const int result =
+        ::posix_spawnp(&child, word.c_str(), &actions, nullptr, list.data(), environ);
+    sender.join();
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::sigaction(SIGUSR1, &before, nullptr);
+    return result;
+  };
+  EXPECT_EQ(sync(target_, use, in_), ENOENT);
 }
 
 TEST_P(walks, show_no_files_to_calls_of_the_system) {
