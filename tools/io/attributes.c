@@ -45,18 +45,22 @@ static void leave_named(struct named* n) { leave_space(&n->space); }
   struct named name __attribute__((cleanup(leave_named)));                                         \
   name.space.longer = NULL
 
-/* Finds the file of the host that a call names, and stores it in `n`. Returns 0 if the file is
- * local. If `path` is null, or is empty and AT_EMPTY_PATH is set, `folder` is the descriptor of the
- * file itself. */
-static int find(struct named* n, int folder, const char* path, int flags, enum counted what) {
-  n->file = NULL;
+/* Finds the file of the host that a descriptor represents, and stores it in `n`. Returns 0 if the
+ * file is local. */
+static int find_open(struct named* n, int fd) {
   n->path = NULL;
-  if (path != NULL && (path[0] != '\0' || (flags & AT_EMPTY_PATH) == 0)) {
-    n->path = hosts_path(folder, path, &n->space, what);
-    return n->path != NULL;
-  }
-  n->file = file_of(folder);
+  n->file = file_of(fd);
   return n->file != NULL;
+}
+
+/* Finds the file of the host that a call names, and stores it in `n`. Returns 0 if the file is
+ * local. If `path` is empty and AT_EMPTY_PATH is set, `folder` is the descriptor of the file
+ * itself. */
+static int find(struct named* n, int folder, const char* path, int flags, enum counted what) {
+  if ((flags & AT_EMPTY_PATH) != 0 && is_text(path) && path[0] == '\0') return find_open(n, folder);
+  n->file = NULL;
+  n->path = hosts_path(folder, path, &n->space, what);
+  return n->path != NULL;
 }
 
 /* True if the host has passed the open file, and the file is beneath a read-only prefix. The kernel
@@ -92,9 +96,9 @@ EXPORT int chmod(const char* path, mode_t mode) {
 
 EXPORT int fchmod(int fd, mode_t mode) {
   NAMED(n);
-  return find(&n, fd, NULL, 0, counted_chmod) ? set_mode(&n, mode)
-         : is_passed_read_only(fd)            ? -1
-                                              : REAL(fchmod)(fd, mode);
+  return find_open(&n, fd)         ? set_mode(&n, mode)
+         : is_passed_read_only(fd) ? -1
+                                   : REAL(fchmod)(fd, mode);
 }
 
 EXPORT int fchmodat(int folder, const char* path, mode_t mode, int flags) {
@@ -138,9 +142,9 @@ EXPORT int lchown(const char* path, uid_t user, gid_t group) {
 
 EXPORT int fchown(int fd, uid_t user, gid_t group) {
   NAMED(n);
-  return find(&n, fd, NULL, 0, counted_chown) ? set_owner(&n, 1, user, group)
-         : is_passed_read_only(fd)            ? -1
-                                              : REAL(fchown)(fd, user, group);
+  return find_open(&n, fd)         ? set_owner(&n, 1, user, group)
+         : is_passed_read_only(fd) ? -1
+                                   : REAL(fchown)(fd, user, group);
 }
 
 EXPORT int fchownat(int folder, const char* path, uid_t user, gid_t group, int flags) {
@@ -166,6 +170,7 @@ static int set_times(struct named* n, int follows_link, const struct timespec* t
 
 static int set_microseconds(struct named* n, int follows_link, const struct timeval* times) {
   if (times == NULL) return set_times(n, follows_link, NULL);
+  if (!is_readable(times, 2 * sizeof *times)) return end(n, -1, counted_utimes);
   struct timespec both[2];
   for (int i = 0; i < 2; ++i) {
     /* Refuse values outside this range, because struct timespec gives some of them a special
@@ -183,6 +188,7 @@ EXPORT int utime(const char* path, const struct utimbuf* times) {
   NAMED(n);
   if (!find(&n, AT_FDCWD, path, 0, counted_utimes)) return REAL(utime)(path, times);
   if (times == NULL) return set_times(&n, 1, NULL);
+  if (!is_readable(times, sizeof *times)) return end(&n, -1, counted_utimes);
   const struct timespec both[2] = {{times->actime, 0}, {times->modtime, 0}};
   return set_times(&n, 1, both);
 }
@@ -201,15 +207,17 @@ EXPORT int lutimes(const char* path, const struct timeval times[2]) {
 
 EXPORT int futimes(int fd, const struct timeval times[2]) {
   NAMED(n);
-  return find(&n, fd, NULL, 0, counted_utimes) ? set_microseconds(&n, 1, times)
-         : is_passed_read_only(fd)             ? -1
-                                               : REAL(futimes)(fd, times);
+  return find_open(&n, fd)         ? set_microseconds(&n, 1, times)
+         : is_passed_read_only(fd) ? -1
+                                   : REAL(futimes)(fd, times);
 }
 
 EXPORT int futimesat(int folder, const char* path, const struct timeval times[2]) {
   NAMED(n);
-  return find(&n, folder, path, 0, counted_utimes) ? set_microseconds(&n, 1, times)
-                                                   : REAL(futimesat)(folder, path, times);
+  /* Without a path, as libc's function does. */
+  const int is_hosts =
+      path == NULL ? find_open(&n, folder) : find(&n, folder, path, 0, counted_utimes);
+  return is_hosts ? set_microseconds(&n, 1, times) : REAL(futimesat)(folder, path, times);
 }
 
 EXPORT int utimensat(int folder, const char* path, const struct timespec times[2], int flags) {
@@ -223,9 +231,9 @@ EXPORT int utimensat(int folder, const char* path, const struct timespec times[2
 
 EXPORT int futimens(int fd, const struct timespec times[2]) {
   NAMED(n);
-  return find(&n, fd, NULL, 0, counted_utimes) ? set_times(&n, 1, times)
-         : is_passed_read_only(fd)             ? -1
-                                               : REAL(futimens)(fd, times);
+  return find_open(&n, fd)         ? set_times(&n, 1, times)
+         : is_passed_read_only(fd) ? -1
+                                   : REAL(futimens)(fd, times);
 }
 
 /* ---- space ---- */
@@ -234,14 +242,9 @@ static int space_of(struct named* n, struct farcall_io_space* space) {
   return end(n, host_space(number_of(n), n->path, space), counted_statfs);
 }
 
-/* Fills `to` if the file is the host's. Returns 1 in this case, with the call's result in `result`.
- * Returns 0 if the file is local. */
-static int fill_statfs(int fd, const char* path, struct statfs* to, int* result) {
-  NAMED(n);
+static int fill_statfs(struct named* n, struct statfs* to) {
   struct farcall_io_space s;
-  if (!find(&n, fd, path, 0, counted_statfs)) return 0;
-  *result = space_of(&n, &s) == 0 && is_space(to, sizeof *to) ? 0 : -1;
-  if (*result != 0) return 1;
+  if (space_of(n, &s) != 0 || !is_space(to, sizeof *to)) return -1;
   memset(to, 0, sizeof *to);
   to->f_type = (__typeof__(to->f_type))s.type;
   to->f_bsize = (__typeof__(to->f_bsize))s.block_size;
@@ -253,15 +256,12 @@ static int fill_statfs(int fd, const char* path, struct statfs* to, int* result)
   to->f_ffree = s.free_files;
   to->f_namelen = (__typeof__(to->f_namelen))s.max_name;
   to->f_flags = (__typeof__(to->f_flags))s.flags;
-  return 1;
+  return 0;
 }
 
-static int fill_statvfs(int fd, const char* path, struct statvfs* to, int* result) {
-  NAMED(n);
+static int fill_statvfs(struct named* n, struct statvfs* to) {
   struct farcall_io_space s;
-  if (!find(&n, fd, path, 0, counted_statfs)) return 0;
-  *result = space_of(&n, &s) == 0 && is_space(to, sizeof *to) ? 0 : -1;
-  if (*result != 0) return 1;
+  if (space_of(n, &s) != 0 || !is_space(to, sizeof *to)) return -1;
   memset(to, 0, sizeof *to);
   to->f_bsize = s.block_size;
   to->f_frsize = s.fragment_size;
@@ -274,24 +274,25 @@ static int fill_statvfs(int fd, const char* path, struct statvfs* to, int* resul
   to->f_fsid = s.device;
   to->f_flag = s.flags;
   to->f_namemax = s.max_name;
-  return 1;
+  return 0;
 }
 
 EXPORT int statfs(const char* path, struct statfs* to) {
-  int result = 0;
-  return fill_statfs(AT_FDCWD, path, to, &result) ? result : REAL(statfs)(path, to);
+  NAMED(n);
+  return find(&n, AT_FDCWD, path, 0, counted_statfs) ? fill_statfs(&n, to) : REAL(statfs)(path, to);
 }
 EXPORT int fstatfs(int fd, struct statfs* to) {
-  int result = 0;
-  return fill_statfs(fd, NULL, to, &result) ? result : REAL(fstatfs)(fd, to);
+  NAMED(n);
+  return find_open(&n, fd) ? fill_statfs(&n, to) : REAL(fstatfs)(fd, to);
 }
 EXPORT int statvfs(const char* restrict path, struct statvfs* restrict to) {
-  int result = 0;
-  return fill_statvfs(AT_FDCWD, path, to, &result) ? result : REAL(statvfs)(path, to);
+  NAMED(n);
+  return find(&n, AT_FDCWD, path, 0, counted_statfs) ? fill_statvfs(&n, to)
+                                                     : REAL(statvfs)(path, to);
 }
 EXPORT int fstatvfs(int fd, struct statvfs* to) {
-  int result = 0;
-  return fill_statvfs(fd, NULL, to, &result) ? result : REAL(fstatvfs)(fd, to);
+  NAMED(n);
+  return find_open(&n, fd) ? fill_statvfs(&n, to) : REAL(fstatvfs)(fd, to);
 }
 /* The structures with 64 in their names have the same layout. */
 EXPORT int statfs64(const char* path, struct statfs64* to) {
@@ -326,7 +327,7 @@ EXPORT long pathconf(const char* path, int what) {
 }
 EXPORT long fpathconf(int fd, int what) {
   NAMED(n);
-  return find(&n, fd, NULL, 0, counted_statfs) ? limit_of(&n, what) : REAL(fpathconf)(fd, what);
+  return find_open(&n, fd) ? limit_of(&n, what) : REAL(fpathconf)(fd, what);
 }
 
 /* ---- extended attributes ---- */

@@ -14,6 +14,17 @@ DECLARE_REAL(mmap);
 
 enum { copied_at_a_time = 1 << 20 };
 
+/* True if the memory of an offset can be read and written to. Otherwise sets EFAULT. A null pointer
+ * is no error. */
+static int is_offset(off_t* at) {
+  if (at == NULL) return 1;
+  if (!is_readable(at, sizeof *at)) return 0;
+  const off_t kept = *at;
+  if (!is_space(at, sizeof *at)) return 0;
+  *at = kept;
+  return 1;
+}
+
 /* Copies from one descriptor to another by reads and writes. A null offset means the file's own
  * position. */
 static ssize_t copy(int from, off_t* from_at, int to, off_t* to_at, size_t bytes) {
@@ -70,6 +81,7 @@ EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) {
   if (!is_hosts_descriptor(to) && !is_hosts_descriptor(from))
     return REAL(sendfile)(to, from, offset, bytes);
   struct stat source;
+  if (!is_offset(offset)) return -1;
   if (fstat(from, &source) != 0) return -1;
   if (!S_ISREG(source.st_mode)) {
     errno = EINVAL;
@@ -89,6 +101,7 @@ EXPORT ssize_t copy_file_range(int from, off_t* from_at, int to, off_t* to_at, s
     errno = EINVAL;
     return -1;
   }
+  if (!is_offset(from_at) || !is_offset(to_at)) return -1;
   if (check_copy(from, from_at, to, to_at, bytes) != 0) return -1;
   const ssize_t done = copy(from, from_at, to, to_at, bytes);
   count_forwarded(counted_copy_file_range, done);

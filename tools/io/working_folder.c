@@ -233,8 +233,13 @@ EXPORT char* getcwd(char* to, size_t space) {
     errno = to != NULL && space == 0 ? EINVAL : ERANGE;
     return NULL;
   }
-  if (to == NULL) to = malloc(space == 0 ? bytes : space);
-  return to != NULL ? memcpy(to, name, bytes) : NULL;
+  if (to == NULL) {
+    to = malloc(space == 0 ? bytes : space);
+    if (to == NULL) return NULL;
+  } else if (!is_space(to, bytes)) {
+    return NULL;
+  }
+  return memcpy(to, name, bytes);
 }
 EXPORT char* get_current_dir_name(void) { return getcwd(NULL, 0); }
 EXPORT char* __getcwd_chk(char* to, size_t space, size_t there);
