@@ -26,7 +26,12 @@
 
 #include <error.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,8 +42,11 @@ namespace farcall::test {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// The host's folders have other names than the host tells its targets, so that calls that are not
 /// forwarded fail to find them.
@@ -384,6 +392,41 @@ TEST_P(clients, may_be_fio) {
         "0\n")
         << engine;
   }
+}
+
+/// Writes and reads lists of parts, in a sandbox that forbids the copies of process_vm_readv(2).
+int vector_client() {
+  const std::string path = variable("I") + "/parts";
+  std::vector<char> block(100'000, 'x');
+  std::array<iovec, 3> parts{};
+  for (iovec& part : parts)
+    part = {block.data(), block.size()};
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND, 0644);
+  if (::writev(fd, parts.data(), 3) != 300'000) return 1;
+  std::array<sock_filter, 5> filter{{
+      {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+      {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_process_vm_readv},
+      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_process_vm_writev},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+  }};
+  const sock_fprog program{filter.size(), filter.data()};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    return 2;
+  std::array<char, 2> first{};
+  std::array<char, 3> second{};
+  std::array<iovec, 2> two{iovec{first.data(), 2}, iovec{second.data(), 3}};
+  (void)::lseek(fd, 299'999, SEEK_SET);
+  if (::writev(fd, two.data(), 2) != 5 || ::preadv(fd, two.data(), 2, 299'998) != 5) return 3;
+  return first[1] == 'x' && second[0] == '\0' ? 0 : 4;
+}
+const role vector_role("vector client", vector_client);
+
+TEST_P(clients, move_lists_of_parts_at_once) {
+  EXPECT_THAT(shell("FARCALL_TEST_ROLE='vector client' FARCALL_IO_REPORT=1 $E"),
+              AllOf(ContainsRegex("\nwrite +2 +300005 "), Not(HasSubstr("status"))));
+  EXPECT_EQ(content_of_file(in("parts")), std::string(300'000, 'x') + std::string(5, '\0'));
 }
 
 TEST_P(clients, print_reports_of_their_own) {

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -11,8 +10,6 @@
 DECLARE_REAL(sendfile);
 DECLARE_REAL(copy_file_range);
 DECLARE_REAL(mmap);
-
-enum { copied_at_a_time = 1 << 20 };
 
 /* True if the memory of an offset can be read and written to. Otherwise sets EFAULT. A null pointer
  * is no error. */
@@ -28,13 +25,13 @@ static int is_offset(off_t* at) {
 /* Copies from one descriptor to another by reads and writes. A null offset means the file's own
  * position. */
 static ssize_t copy(int from, off_t* from_at, int to, off_t* to_at, size_t bytes) {
-  char* const buffer = malloc(bytes < copied_at_a_time ? bytes + 1 : copied_at_a_time);
+  char* const buffer = take_buffer();
   if (buffer == NULL) return -1;
   ssize_t done = 0;
   int why = errno;
   while ((size_t)done < bytes) {
     const size_t left = bytes - (size_t)done;
-    const size_t wanted = left < copied_at_a_time ? left : copied_at_a_time;
+    const size_t wanted = left < buffer_bytes ? left : buffer_bytes;
     const ssize_t got =
         from_at != NULL ? pread(from, buffer, wanted, *from_at) : read(from, buffer, wanted);
     ssize_t put = got;
@@ -55,7 +52,7 @@ static ssize_t copy(int from, off_t* from_at, int to, off_t* to_at, size_t bytes
     done += put;
     if (put < (ssize_t)wanted) break;
   }
-  free(buffer);
+  return_buffer(buffer);
   errno = why;
   return done;
 }

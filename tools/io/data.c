@@ -116,10 +116,6 @@ ALSO(__pread64_chk, __pread_chk);
 
 /* ---- vectors ---- */
 
-/* Maximum total size of vectors whose parts are first copied into one buffer, so that the host
- * moves them in one operation. */
-enum { max_gathered = 65536 };
-
 static int64_t total_of(const struct iovec* parts, int count) {
   size_t all = 0;
   for (int i = 0; i < count; ++i) {
@@ -131,25 +127,58 @@ static int64_t total_of(const struct iovec* parts, int count) {
 
 /* These two functions copy from the program's vectors into the library's buffer, and from the
  * buffer into the vectors. They return the number of bytes that were copied before the first
- * address that is not mapped. */
+ * address that is not mapped, or -1 with EFAULT if this is the first address. If the system refuses
+ * the calls (seccomp), the library checks the addresses and copies by itself. */
 static int64_t gather(char* to, size_t bytes, const struct iovec* parts, int count) {
   const struct iovec ours = {to, bytes};
-  return process_vm_readv(getpid(), &ours, 1, parts, (unsigned long)count, 0);
+  int64_t done = process_vm_readv(getpid(), &ours, 1, parts, (unsigned long)count, 0);
+  if (done >= 0 || errno == EFAULT) return done;
+  done = 0;
+  for (int i = 0; i < count && (size_t)done < bytes; ++i) {
+    const size_t left = bytes - (size_t)done;
+    const size_t n = parts[i].iov_len < left ? parts[i].iov_len : left;
+    if (n == 0) continue;
+    if (!is_readable(parts[i].iov_base, n)) return done > 0 ? done : -1;
+    memcpy(to + done, parts[i].iov_base, n);
+    done += (int64_t)n;
+  }
+  return done;
 }
-static int64_t scatter(char* from, size_t bytes, const struct iovec* parts, int count) {
-  const struct iovec ours = {from, bytes};
-  return process_vm_writev(getpid(), &ours, 1, parts, (unsigned long)count, 0);
+static int64_t scatter(const char* from, size_t bytes, const struct iovec* parts, int count) {
+  const struct iovec ours = {(void*)(uintptr_t)from, bytes};
+  int64_t done = process_vm_writev(getpid(), &ours, 1, parts, (unsigned long)count, 0);
+  if (done >= 0 || errno == EFAULT) return done;
+  done = 0;
+  for (int i = 0; i < count && (size_t)done < bytes; ++i) {
+    const size_t left = bytes - (size_t)done;
+    const size_t n = parts[i].iov_len < left ? parts[i].iov_len : left;
+    if (n == 0) continue;
+    if (!is_space(parts[i].iov_base, n)) return done > 0 ? done : -1;
+    memcpy(parts[i].iov_base, from + done, n);
+    done += (int64_t)n;
+  }
+  return done;
 }
 
-/* Reads or writes all parts of a vector by one operation of the host, by way of the buffer
- * `gathered`. Returns -2 if the system does not let the library read the parts, so that the
- * caller must move each part separately. */
+/* Removes bytes that were moved from the beginning of a list of parts. */
+static void advance(struct iovec** parts, int* count, size_t moved) {
+  while (*count > 0 && moved >= (*parts)->iov_len) {
+    moved -= (*parts)->iov_len;
+    ++*parts;
+    --*count;
+  }
+  if (*count == 0) return;
+  (*parts)->iov_base = (char*)(*parts)->iov_base + moved;
+  (*parts)->iov_len -= moved;
+}
+
+/* Reads or writes the first parts of a list by one operation of the host, by way of the buffer
+ * `gathered`. */
 static int64_t move_gathered(struct file* f, char* gathered, size_t bytes,
                              const struct iovec* parts, int count, off_t offset, int writes) {
   if (writes) {
     const int64_t there = gather(gathered, bytes, parts, count);
-    if (there < 0) return errno == EFAULT ? -1 : -2;
-    return write_file(f, gathered, (size_t)there, offset);
+    return there < 0 ? -1 : write_file(f, gathered, (size_t)there, offset);
   }
   const int64_t got = read_file(f, gathered, bytes, offset);
   if (got <= 0) return got;
@@ -161,6 +190,40 @@ static int64_t move_gathered(struct file* f, char* gathered, size_t bytes,
     (void)seek_file(f, (put > 0 ? put : 0) - got, SEEK_CUR);
   errno = why;
   return put;
+}
+
+/* Moves a piece of the list of parts, which is not empty: the first part, if it is large or the
+ * only one, or else as many bytes as fit into the buffer. `wanted` is set to the piece's size. */
+static int64_t move_piece(struct file* f, char* gathered, const struct iovec* parts, int count,
+                          size_t left, off_t offset, int writes, size_t* wanted) {
+  *wanted = parts->iov_len;
+  if (count > 1 && parts->iov_len < buffer_bytes && gathered != NULL) {
+    *wanted = left < buffer_bytes ? left : buffer_bytes;
+    return move_gathered(f, gathered, *wanted, parts, count, offset, writes);
+  }
+  return writes ? write_file(f, parts->iov_base, *wanted, offset)
+                : read_file(f, parts->iov_base, *wanted, offset);
+}
+
+/* Moves all parts, in as few operations of the host as possible. */
+static int64_t move_all(struct file* f, struct iovec* parts, int count, size_t all, off_t offset,
+                        int writes) {
+  char* const gathered = count > 1 && all > 0 ? take_buffer() : NULL;
+  int64_t done = 0;
+  while ((size_t)done < all) {
+    const off_t at = offset == FARCALL_IO_AT_POSITION ? offset : offset + done;
+    size_t wanted = 0;
+    advance(&parts, &count, 0); /* drops empty parts */
+    const int64_t moved =
+        move_piece(f, gathered, parts, count, all - (size_t)done, at, writes, &wanted);
+    if (moved < 0 && done == 0) done = -1;
+    if (moved < 0) break;
+    done += moved;
+    if ((size_t)moved < wanted) break;
+    advance(&parts, &count, (size_t)moved);
+  }
+  return_buffer(gathered);
+  return done;
 }
 
 static int64_t move_parts(struct file* f, const struct iovec* named, int count, off_t offset,
@@ -175,10 +238,7 @@ static int64_t move_parts(struct file* f, const struct iovec* named, int count, 
   struct iovec* const parts = (struct iovec*)(void*)reserve(&space, (size_t)count * sizeof *parts);
   if (parts == NULL) return -1;
   const struct iovec list = {(void*)(uintptr_t)named, (size_t)count * sizeof *named};
-  const int64_t copied = count == 0 ? 0 : gather((char*)parts, list.iov_len, &list, 1);
-  if (copied < 0 && errno != EFAULT) {
-    memcpy(parts, named, list.iov_len);
-  } else if (copied != (int64_t)list.iov_len) {
+  if (count > 0 && gather((char*)parts, list.iov_len, &list, 1) != (int64_t)list.iov_len) {
     errno = EFAULT;
     return -1;
   }
@@ -187,26 +247,7 @@ static int64_t move_parts(struct file* f, const struct iovec* named, int count, 
     errno = EINVAL;
     return -1;
   }
-  char* const gathered = count > 1 && all != 0 && all <= max_gathered ? malloc((size_t)all) : NULL;
-  if (gathered != NULL) {
-    const int64_t result = move_gathered(f, gathered, (size_t)all, parts, count, offset, writes);
-    const int why = errno;
-    free(gathered);
-    errno = why;
-    if (result != -2) return result;
-  }
-  int64_t done = 0;
-  for (int i = 0; i < count; ++i) {
-    const size_t bytes = parts[i].iov_len;
-    if (bytes == 0) continue;
-    const off_t at = offset == FARCALL_IO_AT_POSITION ? offset : offset + done;
-    const int64_t moved = writes ? write_file(f, parts[i].iov_base, bytes, at)
-                                 : read_file(f, parts[i].iov_base, bytes, at);
-    if (moved < 0) return done > 0 ? done : -1;
-    done += moved;
-    if ((size_t)moved < bytes) break;
-  }
-  return done;
+  return move_all(f, parts, count, (size_t)all, offset, writes);
 }
 
 EXPORT ssize_t readv(int fd, const struct iovec* parts, int count) {

@@ -222,6 +222,11 @@ char* reserve(struct space* s, size_t bytes);
 void leave_space(struct space* s);
 /* Returns new memory of the system, or null. */
 void* system_memory(size_t bytes);
+/* Buffer for the bytes of a call. The process keeps one buffer for later calls. take_buffer()
+ * returns null if the system has no memory, which return_buffer() takes, too. */
+enum { buffer_bytes = 1 << 20 };
+char* take_buffer(void);
+void return_buffer(char* buffer);
 
 /* Holds back the thread's signals and its cancellation until let_through(). Calls of both functions
  * nest. Handlers may call functions of this library, so no signal may come while the library holds

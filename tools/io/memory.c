@@ -92,6 +92,22 @@ void leave_space(struct space* s) {
   errno = why;
 }
 
+/* A buffer that the last call has returned. */
+static _Atomic(char*) spare_buffer;
+
+char* take_buffer(void) {
+  char* const spare = atomic_exchange(&spare_buffer, NULL);
+  return spare != NULL ? spare : system_memory(buffer_bytes);
+}
+
+void return_buffer(char* buffer) {
+  char* none = NULL;
+  const int why = errno;
+  if (buffer != NULL && !atomic_compare_exchange_strong(&spare_buffer, &none, buffer))
+    (void)munmap(buffer, buffer_bytes);
+  errno = why;
+}
+
 /* ---- signals ---- */
 
 /* Number of hold_back() calls of this thread that let_through() has not ended, and the state before
