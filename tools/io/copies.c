@@ -70,6 +70,9 @@ static int check_copy(int from, const off_t* from_at, int to, const off_t* to_at
   const off_t begin = from_at != NULL ? *from_at : lseek(from, 0, SEEK_CUR);
   const off_t there = to_at != NULL ? *to_at : lseek(to, 0, SEEK_CUR);
   const off_t apart = begin < there ? there - begin : begin - there;
+  /* Only bytes up to the end of the file are copied. */
+  const size_t left = begin < source.st_size ? (size_t)(source.st_size - begin) : 0;
+  if (left < bytes) bytes = left;
   errno = EINVAL;
   return (size_t)apart < bytes ? -1 : 0;
 }
