@@ -249,6 +249,11 @@ static int close_others(unsigned first, unsigned last, int flags) {
 }
 
 EXPORT int close_range(unsigned first, unsigned last, int flags) {
+  const unsigned known = CLOSE_RANGE_CLOEXEC | CLOSE_RANGE_UNSHARE;
+  if (first > last || ((unsigned)flags & ~known) != 0) {
+    errno = EINVAL;
+    return -1;
+  }
   if (((unsigned)flags & CLOSE_RANGE_CLOEXEC) == 0 && atomic_load(&attached) != NULL) {
     leave_connection();
     close_ours(first, last);
@@ -299,6 +304,10 @@ static int libcs_dup_onto(int fd, int wanted, int flags, int is_dup3) {
 /* Makes `wanted` a copy of `fd`. Other threads may use `wanted` during the call. They find first
  * the old file and afterwards the new one, but never a placeholder without its file. */
 static int dup_onto(int fd, int wanted, int flags, int is_dup3) {
+  if (wanted >= max_descriptors && is_hosts_descriptor(fd)) {
+    errno = EMFILE; /* the table ends there */
+    return -1;
+  }
   if (fd == wanted || (unsigned)wanted >= max_descriptors)
     return libcs_dup_onto(fd, wanted, flags, is_dup3);
   struct file* const f = file_of(fd);
@@ -335,6 +344,15 @@ EXPORT int __dup2(int fd, int wanted);
 int __dup2(int fd, int wanted) { return dup2(fd, wanted); }
 EXPORT int dup3(int fd, int wanted, int flags) { return dup_onto(fd, wanted, flags, 1); }
 
+/* Sets the flags that F_SETFL of fcntl() may change. */
+static int set_flags(struct file* f, int wanted) {
+  const int changeable = O_APPEND | O_NONBLOCK;
+  const int flags = (atomic_load(&f->flags) & ~changeable) | (wanted & changeable);
+  const int64_t result = host_set_flags(f->number, flags);
+  if (result >= 0) atomic_store(&f->flags, flags);
+  return (int)result;
+}
+
 static int control(int fd, struct file* f, int what, void* argument) {
   switch (what) {
   case F_DUPFD:
@@ -346,14 +364,8 @@ static int control(int fd, struct file* f, int what, void* argument) {
     return REAL(fcntl)(fd, what, argument);
   case F_GETFL:
     return atomic_load(&f->flags);
-  case F_SETFL: {
-    const int changeable = O_APPEND | O_NONBLOCK;
-    const int flags =
-        (atomic_load(&f->flags) & ~changeable) | ((int)(intptr_t)argument & changeable);
-    const int64_t result = host_set_flags(f->number, flags);
-    if (result >= 0) atomic_store(&f->flags, flags);
-    return (int)result;
-  }
+  case F_SETFL:
+    return set_flags(f, (int)(intptr_t)argument);
   case F_GETLK:
   case F_SETLK:
   case F_SETLKW:
@@ -388,6 +400,22 @@ DEFINE_FCNTL(fcntl64)
 EXPORT int __fcntl(int fd, int what, ...);
 ALSO(__fcntl, fcntl);
 
+/* Stores the number of bytes from the position to the end of the file. */
+static int count_left(struct file* f, int* to) {
+  struct farcall_io_status status;
+  const int64_t at = stat_file(f, &status) == 0 ? seek_file(f, 0, SEEK_CUR) : -1;
+  if (at < 0 || !is_space(to, sizeof *to)) return -1;
+  const int64_t left = status.size > at ? status.size - at : 0;
+  *to = left > INT32_MAX ? INT32_MAX : (int)left;
+  return 0;
+}
+
+static int set_nonblocking(struct file* f, const int* is_wanted) {
+  if (!is_readable(is_wanted, sizeof *is_wanted)) return -1;
+  const int others = atomic_load(&f->flags) & ~O_NONBLOCK;
+  return set_flags(f, others | (*is_wanted != 0 ? O_NONBLOCK : 0));
+}
+
 EXPORT int ioctl(int fd, unsigned long what, ...) {
   va_list more;
   va_start(more, what);
@@ -395,18 +423,21 @@ EXPORT int ioctl(int fd, unsigned long what, ...) {
   va_end(more);
   struct file* const f = file_of(fd);
   if (f == NULL) return REAL(ioctl)(fd, what, argument);
-  if (what != FIONREAD) {
+  switch (what) {
+  case FIONREAD:
+    count_forwarded(counted_ioctl, 0);
+    return (int)done_with(f, count_left(f, argument));
+  case FIONBIO:
+    count_forwarded(counted_ioctl, 0);
+    return (int)done_with(f, set_nonblocking(f, argument));
+  case FIOCLEX:
+  case FIONCLEX: /* flags of the descriptor, which is the placeholder's */
+    return (int)done_with(f, REAL(ioctl)(fd, what, argument));
+  default:
     pass(counted_ioctl, not_offered);
     errno = ENOTTY;
     return (int)done_with(f, -1);
   }
-  count_forwarded(counted_ioctl, 0);
-  struct farcall_io_status status;
-  const int64_t at = stat_file(f, &status) == 0 ? seek_file(f, 0, SEEK_CUR) : -1;
-  if (at < 0 || !is_space(argument, sizeof(int))) return (int)done_with(f, -1);
-  const int64_t left = status.size > at ? status.size - at : 0;
-  *(int*)argument = left > INT32_MAX ? INT32_MAX : (int)left;
-  return (int)done_with(f, 0);
 }
 
 /* ---- hidden calls that replace the first three descriptors ---- */

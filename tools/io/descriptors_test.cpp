@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -128,6 +129,31 @@ TEST_P(descriptors, are_copied_by_number) {
     return seen;
   };
   EXPECT_THAT(sync(target_, use, in_ + "/a"), ElementsAre(1, 1, 'b', 300, 0, 1, 'c'));
+}
+
+TEST_P(descriptors, are_controlled_as_local_ones) {
+  write_file(at_host("a"), "abc");
+  const auto use = +[](const std::string& path) {
+    open_as(300, path);
+    int on = 1;
+    volatile std::uintptr_t address = 64;
+    std::vector<std::int64_t> seen{::ioctl(300, FIOCLEX), ::fcntl(300, F_GETFD) - FD_CLOEXEC,
+                                   ::ioctl(300, FIONCLEX), ::fcntl(300, F_GETFD),
+                                   ::ioctl(300, FIONBIO, &on)};
+    seen.push_back((::fcntl(300, F_GETFL) & O_NONBLOCK) != 0 ? 0 : 1);
+    on = 0;
+    seen.push_back(::ioctl(300, FIONBIO, &on));
+    seen.push_back(::fcntl(300, F_GETFL) & O_NONBLOCK);
+    seen.push_back(error_of(::ioctl(300, FIONBIO, reinterpret_cast<int*>(address))) - EFAULT);
+    // An invalid call closes nothing.
+    seen.push_back(error_of(::close_range(300, 300, 0x80)) - EINVAL);
+    seen.push_back(error_of(::close_range(301, 300, 0)) - EINVAL);
+    char byte = 0;
+    seen.push_back(::pread(300, &byte, 1, 0) - 1);
+    ::close(300);
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, in_ + "/a"), Each(0));
 }
 
 /// Sends a descriptor to a socket.
