@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@
 namespace farcall::test {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
@@ -287,6 +289,33 @@ TEST_P(calls, know_flags_as_the_kernel_does) {
   };
   EXPECT_THAT(sync(target_, use, in_ + "/a"),
               ElementsAre(EINVAL, EINVAL, 0, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, 0, 0, ENOENT));
+}
+
+TEST_P(calls, show_files_behind_names_of_descriptors) {
+  write_file(at_host("a"), "abc");
+  std::filesystem::permissions(at_host("a"), std::filesystem::perms(0400));
+  const auto use = +[](const std::string& path) {
+    const int before = ::dup(STDIN_FILENO);
+    const int fd = ::open(path.c_str(), O_RDONLY);
+    ::dup2(fd, STDIN_FILENO);
+    const std::string name = "/proc/self/fd/" + std::to_string(fd);
+    struct stat s{};
+    struct stat t{};
+    struct statx x{};
+    std::vector<std::int64_t> seen{
+        ::stat("/dev/stdin", &s),
+        ::fstatat(AT_FDCWD, name.c_str(), &t, 0),
+        ::statx(AT_FDCWD, name.c_str(), 0, STATX_SIZE, &x),
+        S_ISREG(s.st_mode) && s.st_size == 3 && S_ISREG(t.st_mode) && x.stx_size == 3 ? 0 : 1,
+        ::faccessat(fd, "", R_OK, AT_EMPTY_PATH),
+        ::faccessat(fd, "", W_OK, AT_EMPTY_PATH) == -1 ? errno - EACCES : 1,
+    };
+    ::dup2(before, STDIN_FILENO);
+    ::close(before);
+    ::close(fd);
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, in_ + "/a"), Each(0));
 }
 
 TEST_P(calls, append_from_the_end) {

@@ -330,9 +330,22 @@ static int status_of(int folder, const char* path, int flags, struct stat* to, i
   return 1;
 }
 
+/* If the system has found a socket because the path names a descriptor of a host's file, such as
+ * /dev/stdin, gets the status of that file. Returns the result of the call. */
+static int look_behind(const char* path, struct stat* to) {
+  if (!S_ISSOCK(to->st_mode) || atomic_load(&attached) == NULL) return 0;
+  struct file* const f = file_of(descriptor_in(path));
+  if (f == NULL) return 0;
+  struct farcall_io_status status;
+  const int result = (int)done_with(f, stat_file(f, &status));
+  if (result == 0) fill(to, &status);
+  return result;
+}
+
 EXPORT int stat(const char* restrict path, struct stat* restrict to) {
   int result = 0;
-  return status_of(AT_FDCWD, path, 0, to, &result) ? result : REAL(stat)(path, to);
+  if (status_of(AT_FDCWD, path, 0, to, &result)) return result;
+  return REAL(stat)(path, to) == 0 ? look_behind(path, to) : -1;
 }
 EXPORT int lstat(const char* restrict path, struct stat* restrict to) {
   int result = 0;
@@ -349,15 +362,23 @@ EXPORT int isfdtype(int fd, int type) {
 }
 EXPORT int fstatat(int folder, const char* restrict path, struct stat* restrict to, int flags) {
   int result = 0;
-  return status_of(folder, path, flags, to, &result) ? result
-                                                     : REAL(fstatat)(folder, path, to, flags);
+  if (status_of(folder, path, flags, to, &result)) return result;
+  if (REAL(fstatat)(folder, path, to, flags) != 0) return -1;
+  return (flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) == 0 ? look_behind(path, to) : 0;
 }
 EXPORT int statx(int folder, const char* restrict path, int flags, unsigned mask,
                  struct statx* restrict to) {
   struct farcall_io_status status;
   int result = 0;
-  if (!ask_status(folder, path, flags, status_flags | AT_STATX_SYNC_TYPE, &status, &result))
-    return REAL(statx)(folder, path, flags, mask, to);
+  if (!ask_status(folder, path, flags, status_flags | AT_STATX_SYNC_TYPE, &status, &result)) {
+    result = REAL(statx)(folder, path, flags, mask, to);
+    if (result != 0 || !S_ISSOCK(to->stx_mode) ||
+        (flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0)
+      return result;
+    struct file* const f = atomic_load(&attached) != NULL ? file_of(descriptor_in(path)) : NULL;
+    if (f == NULL) return result;
+    result = (int)done_with(f, stat_file(f, &status));
+  }
   if (result == 0 && !is_space(to, sizeof *to)) result = -1;
   if (result == 0) fill_statx(to, &status);
   return result;
@@ -419,7 +440,22 @@ EXPORT int euidaccess(const char* path, int mode) {
 }
 ALSO(eaccess, euidaccess);
 
+/* Checks the access to an open file, for which the host has no operation: refuses a right that no
+ * user has. */
+static int access_open(struct file* f, int mode) {
+  struct farcall_io_status status;
+  if (stat_file(f, &status) != 0) return -1;
+  const unsigned all = (unsigned)(status.mode >> 6 | status.mode >> 3 | status.mode);
+  if (((unsigned)mode & 7 & ~all) == 0) return 0;
+  errno = EACCES;
+  return -1;
+}
+
 EXPORT int faccessat(int folder, const char* path, int mode, int flags) {
+  if ((flags & AT_EMPTY_PATH) != 0 && is_text(path) && path[0] == '\0') {
+    struct file* const f = file_of(folder);
+    if (f != NULL) return (int)done_with(f, access_open(f, mode));
+  }
   SPACE(space);
   const char* const absolute = hosts_path(folder, path, &space, counted_access);
   if (absolute == NULL) return REAL(faccessat)(folder, path, mode, flags);
