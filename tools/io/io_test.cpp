@@ -389,12 +389,15 @@ TEST_P(forwarded_files, are_used_by_wide_streams) {
 
 TEST_P(forwarded_files, are_written_before_the_job_ends) {
   const auto leave_open = +[](const std::string& path) {
-    std::FILE* const out = std::fopen(path.c_str(), "w");
-    std::fputs("not flushed", out);
+    for (int i = 0; i < 260; ++i) {
+      std::FILE* const out = std::fopen((path + std::to_string(i)).c_str(), "w");
+      std::fputs("not flushed", out);
+    }
   };
   sync(target_, leave_open, tree_ / "in/a");
   job_.reset();
-  EXPECT_EQ(content_of_file(tree_ / "in/a"), "not flushed");
+  for (int i = 0; i < 260; ++i)
+    EXPECT_EQ(content_of_file(tree_ / ("in/a" + std::to_string(i))), "not flushed");
 }
 
 TEST_P(forwarded_files, can_become_standard_input) {

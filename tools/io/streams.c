@@ -19,7 +19,8 @@ struct stream {
   int orientation;
   FILE* as_file;
   struct stream* next;
-  char* first; /* bytes to read before the file's bytes; owned */
+  unsigned flushed; /* number of the flush_streams() that has flushed it */
+  char* first;      /* bytes to read before the file's bytes; owned */
   size_t first_at;
   size_t first_end;
   char buffer[262144];
@@ -117,6 +118,7 @@ FILE* stream_of(int fd, const char* mode) {
   if (s == NULL) return NULL;
   s->fd = fd;
   s->orientation = 0;
+  s->flushed = 0;
   s->first = NULL;
   s->first_at = s->first_end = 0;
   const cookie_io_functions_t functions = {read_stream, write_stream, seek_stream, close_stream};
@@ -178,16 +180,21 @@ int* orientation_of(FILE* file) {
 }
 
 void flush_streams(void) {
-  /* Flush without the mutex, because a thread that closes a stream has locked the stream, and waits
-   * for the mutex. */
-  FILE* open[256];
-  int count = 0;
-  pthread_mutex_lock(&all_mutex);
-  for (const struct stream* s = atomic_load(&all); s != NULL && count < 256; s = s->next)
-    open[count++] = s->as_file;
-  pthread_mutex_unlock(&all_mutex);
-  for (int i = 0; i < count; ++i)
-    (void)fflush(open[i]);
+  static _Atomic(unsigned) last_round;
+  const unsigned round = atomic_fetch_add(&last_round, 1) + 1;
+  for (;;) {
+    pthread_mutex_lock(&all_mutex);
+    struct stream* s = atomic_load(&all);
+    while (s != NULL && s->flushed == round)
+      s = s->next;
+    FILE* const file = s != NULL ? s->as_file : NULL;
+    if (s != NULL) s->flushed = round;
+    pthread_mutex_unlock(&all_mutex);
+    if (file == NULL) return;
+    /* Flush without the mutex, because a thread that closes a stream has locked the stream, and
+     * waits for the mutex. */
+    (void)fflush(file);
+  }
 }
 
 /* Puts the position of a file that is opened for appending only to its end, as libc does. */
