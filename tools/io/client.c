@@ -26,6 +26,8 @@ static const char* prefixes; /* part of `address` */
  * reply has arrived. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(int) connection = -1;
+/* True once the process has had a connection. */
+static _Atomic(int) has_connected;
 
 DECLARE_REAL(close);
 DECLARE_REAL(fcntl);
@@ -150,6 +152,7 @@ static int connect_to_target(void) {
   const int higher = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, first_own_descriptor);
   if (higher >= 0) REAL(close)(fd);
   atomic_store(&connection, higher >= 0 ? higher : fd);
+  atomic_store(&has_connected, 1);
   return 0;
 }
 
@@ -157,17 +160,19 @@ int is_connection(int fd) {
   return fd >= 0 && fd == atomic_load_explicit(&connection, memory_order_relaxed);
 }
 
-void leave_connection(void) {
+void hold_connection(int fd) {
   lock(&mutex);
-  disconnect();
-  unlock(&mutex);
+  if (fd < 0 || is_connection(fd)) disconnect();
 }
+
+void release_connection(void) { unlock(&mutex); }
 
 void client_after_fork(void) {
   /* Initialise the mutex again. A thread of the parent may have held it during the fork, and
    * this thread does not exist in the child. */
   mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   disconnect();
+  atomic_store(&has_connected, 0);
 }
 
 /* Returns 0, or -errno. */
@@ -318,9 +323,9 @@ static int64_t perform(const struct farcall_io_request* request) {
   case farcall_io_op_write:
     return move(request);
   case farcall_io_op_close:
-    /* Without a connection, this process has never used the file, so that there are no errors to
+    /* A process that never had a connection has not used the file, so that there are no errors to
      * report. */
-    if (connection < 0) return 0;
+    if (!has_connected) return 0;
     break;
   default:
     if (asked.result_bytes > FARCALL_IO_LARGEST_PIECE)

@@ -240,9 +240,9 @@ static void close_ours(unsigned first, unsigned last) {
   }
 }
 
-/* Closes a range of descriptors, except the descriptor of the working folder. */
-static int close_others(unsigned first, unsigned last, int flags) {
-  const unsigned kept = (unsigned)working_folder_descriptor();
+/* Closes a range of descriptors by libc. If the working folder is at the host, its descriptor is
+ * `kept`, and stays open. */
+static int libcs_close_range(unsigned first, unsigned last, int flags, unsigned kept) {
   if (kept < first || kept > last) return REAL(close_range)(first, last, flags);
   const int result = first < kept ? REAL(close_range)(first, kept - 1, flags) : 0;
   return result == 0 && kept < last ? REAL(close_range)(kept + 1, last, flags) : result;
@@ -254,23 +254,27 @@ EXPORT int close_range(unsigned first, unsigned last, int flags) {
     errno = EINVAL;
     return -1;
   }
-  if (((unsigned)flags & CLOSE_RANGE_CLOEXEC) == 0 && atomic_load(&attached) != NULL) {
-    leave_connection();
-    close_ours(first, last);
-  }
-  return close_others(first, last, flags);
+  const unsigned folder = (unsigned)working_folder_descriptor();
+  if (((unsigned)flags & CLOSE_RANGE_CLOEXEC) != 0 || atomic_load(&attached) == NULL)
+    return libcs_close_range(first, last, flags, folder);
+  close_ours(first, last);
+  hold_connection(-1);
+  const int result = libcs_close_range(first, last, flags, folder);
+  release_connection();
+  return result;
 }
 
 EXPORT void closefrom(int first) {
-  if (atomic_load(&attached) != NULL) {
-    leave_connection();
-    close_ours(first < 0 ? 0 : (unsigned)first, max_descriptors - 1);
-  }
-  if (working_folder_descriptor() < 0) {
+  const unsigned from = first < 0 ? 0 : (unsigned)first;
+  const int folder = working_folder_descriptor();
+  if (atomic_load(&attached) != NULL) close_ours(from, max_descriptors - 1);
+  hold_connection(-1);
+  if (folder < 0) {
     REAL(closefrom)(first);
   } else {
-    (void)close_others(first < 0 ? 0 : (unsigned)first, UINT_MAX, 0);
+    (void)libcs_close_range(from, UINT_MAX, 0, (unsigned)folder);
   }
+  release_connection();
 }
 
 /* Completes the copy of a descriptor. `made` is a copy of the placeholder of `f`, or negative after
@@ -298,7 +302,11 @@ EXPORT int dup(int fd) {
 }
 
 static int libcs_dup_onto(int fd, int wanted, int flags, int is_dup3) {
-  return is_dup3 ? REAL(dup3)(fd, wanted, flags) : REAL(dup2)(fd, wanted);
+  const int may_be_connection = wanted >= first_own_descriptor || is_connection(wanted);
+  if (may_be_connection) hold_connection(wanted);
+  const int made = is_dup3 ? REAL(dup3)(fd, wanted, flags) : REAL(dup2)(fd, wanted);
+  if (may_be_connection) release_connection();
+  return made;
 }
 
 /* Makes `wanted` a copy of `fd`. Other threads may use `wanted` during the call. They find first
@@ -311,7 +319,6 @@ static int dup_onto(int fd, int wanted, int flags, int is_dup3) {
   if (fd == wanted || (unsigned)wanted >= max_descriptors)
     return libcs_dup_onto(fd, wanted, flags, is_dup3);
   struct file* const f = file_of(fd);
-  if (is_connection(wanted)) leave_connection();
   if (wanted == working_folder_descriptor()) move_working_folder();
   struct file* before = NULL;
   struct file* const replaced = file_of(wanted);

@@ -92,7 +92,11 @@ enum { first_own_descriptor = 700 };
 /* True for the descriptor of the library's connection to the target. If the program closes this
  * descriptor, close() fails. The program may put another file at the descriptor's number. */
 int is_connection(int fd);
-void leave_connection(void);
+/* To be called before the program puts another file at the number `fd`, or closes a range of
+ * numbers (-1): closes the connection if it has this number. Other threads make no new connection
+ * until release_connection(). */
+void hold_connection(int fd);
+void release_connection(void);
 
 /* These functions run in the child of a fork. Each of them resets one part of the library. */
 void client_after_fork(void);
