@@ -21,6 +21,10 @@ _Atomic(struct file*) files[max_descriptors];
  * thread may still read one whose descriptor was just closed. */
 static pthread_mutex_t free_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct file* first_free;
+/* The system's memory for descriptions, in pieces. The first element of each piece is only the head
+ * of this list. */
+static struct file* pieces;
+enum { piece_bytes = 1 << 16, in_piece = piece_bytes / sizeof(struct file) };
 
 /* Highest number that was ever in the table. Limits of open files do not tell it, because programs
  * lower them. */
@@ -41,9 +45,12 @@ DECLARE_REAL(login_tty);
 
 /* Adds new descriptions to the list of free ones. Called with the mutex. */
 static void make_files(void) {
-  enum { bytes = 1 << 16 };
-  struct file* const made = system_memory(bytes);
-  for (size_t i = 0; made != NULL && i < bytes / sizeof *made; ++i) {
+  struct file* const made = system_memory(piece_bytes);
+  if (made == NULL) return;
+  made->next_free = pieces;
+  pieces = made;
+  for (int i = 1; i < in_piece; ++i) {
+    atomic_store(&made[i].kept, -1);
     made[i].next_free = first_free;
     first_free = &made[i];
   }
@@ -67,7 +74,17 @@ static void free_file(struct file* f) {
   unlock(&free_mutex);
 }
 
-void descriptors_after_fork(void) { free_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
+void descriptors_after_fork(void) {
+  free_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  /* Close copies of placeholders, because the threads whose calls use them do not exist here. */
+  for (struct file* piece = pieces; piece != NULL; piece = piece->next_free) {
+    for (int i = 1; i < in_piece; ++i) {
+      /* Most have none, and their memory stays shared with the parent. */
+      if (atomic_load(&piece[i].kept) < 0) continue;
+      REAL(close)(atomic_exchange(&piece[i].kept, -1));
+    }
+  }
+}
 
 struct file* hold(int fd) {
   for (;;) {
@@ -97,7 +114,7 @@ int is_hosts_descriptor(int fd) {
 
 int release_file(struct file* f) {
   if (atomic_fetch_sub(&f->uses, 1) != 1) return 0;
-  const int kept = atomic_load(&f->kept);
+  const int kept = atomic_exchange(&f->kept, -1);
   if (kept >= 0) REAL(close)(kept);
   /* Inside a forwarded call, don't ask the host to close the file. The target notices the end of
    * the descriptor, and closes the file itself. */
@@ -162,7 +179,6 @@ static struct file* describe(const struct farcall_io_opened* opened, int flags, 
   struct file* const f = opened->descriptor < max_descriptors ? new_file() : NULL;
   if (f == NULL) return NULL;
   f->number = opened->file;
-  atomic_store(&f->kept, -1);
   f->mode = (uint32_t)opened->mode;
   f->path = (opened->mode & S_IFMT) == S_IFDIR ? strdup(path) : NULL;
   atomic_store(&f->flags, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC));

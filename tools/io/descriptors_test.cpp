@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <dirent.h>
@@ -154,6 +156,34 @@ TEST_P(descriptors, are_controlled_as_local_ones) {
     return seen;
   };
   EXPECT_THAT(sync(target_, use, in_ + "/a"), Each(0));
+}
+
+/// Counts the library's descriptors, which have high numbers.
+std::int64_t count_high_sockets() {
+  std::int64_t count = 0;
+  for (int fd = 700; fd < 1000; ++fd)
+    count += is_forwarded(fd) ? 1 : 0;
+  return count;
+}
+
+TEST_P(descriptors, are_not_kept_by_children) {
+  const auto use = +[]() -> std::int64_t {
+    const int fd = ::open("/dev/zero", O_RDONLY);
+    std::vector<char> bytes(std::size_t{64} << 20, 'x');
+    const std::atomic_ref<char> first(bytes.front());
+    std::thread reader([&] { (void)!::read(fd, bytes.data(), bytes.size()); });
+    while (first.load() == 'x')
+      std::this_thread::yield();
+    // The read goes on, and so does a copy of the descriptor.
+    ::close(fd);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(static_cast<int>(count_high_sockets()));
+    int status = -1;
+    (void)::waitpid(child, &status, 0);
+    reader.join();
+    return status;
+  };
+  EXPECT_EQ(sync(target_, use), 0);
 }
 
 /// Sends a descriptor to a socket.
