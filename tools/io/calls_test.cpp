@@ -272,6 +272,7 @@ TEST_P(calls, know_flags_as_the_kernel_does) {
     struct statx x{};
     constexpr int unknown = 1 << 30;
     const char* const p = path.c_str();
+    const int fd = ::open(p, O_RDONLY);
     std::vector<int> seen{
         error_of(::fstatat(AT_FDCWD, p, &s, unknown)),
         error_of(::statx(AT_FDCWD, p, unknown, 0, &x)),
@@ -284,11 +285,20 @@ TEST_P(calls, know_flags_as_the_kernel_does) {
         error_of(::symlink("none", (path + "link").c_str())),
         error_of(::faccessat(AT_FDCWD, (path + "link").c_str(), F_OK, AT_SYMLINK_NOFOLLOW)),
         error_of(::faccessat(AT_FDCWD, (path + "link").c_str(), F_OK, 0)),
+        error_of(::symlink(std::string(9000, 'x').c_str(), (path + "long").c_str())),
+        error_of(::mkdir((path + "folder").c_str(), 0755)),
+        error_of(::unlink((path + "folder/.").c_str())),
+        error_of(::rename((path + "folder/.").c_str(), (path + "b").c_str())),
+        error_of(::rename((path + "folder").c_str(), (path + "folder/b").c_str())),
+        ::posix_fadvise(fd, 0, 0, 77),
+        ::posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED),
     };
+    ::close(fd);
     return seen;
   };
   EXPECT_THAT(sync(target_, use, in_ + "/a"),
-              ElementsAre(EINVAL, EINVAL, 0, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, 0, 0, ENOENT));
+              ElementsAre(EINVAL, EINVAL, 0, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL, 0, 0, ENOENT,
+                          ENAMETOOLONG, 0, EISDIR, EBUSY, EINVAL, EINVAL, 0));
 }
 
 TEST_P(calls, show_files_behind_names_of_descriptors) {

@@ -372,7 +372,8 @@ ALSO(ftruncate64, ftruncate);
 EXPORT int posix_fadvise(int fd, off_t offset, off_t bytes, int advice) {
   struct file* const f = file_of(fd);
   if (f == NULL) return REAL(posix_fadvise)(fd, offset, bytes, advice);
-  return (int)done_with(f, 0);
+  const int is_known = advice >= POSIX_FADV_NORMAL && advice <= POSIX_FADV_NOREUSE;
+  return (int)done_with(f, is_known && bytes >= 0 ? 0 : EINVAL);
 }
 ALSO(posix_fadvise64, posix_fadvise);
 

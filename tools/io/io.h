@@ -199,8 +199,8 @@ static inline int new_of_libc(int fd) {
 
 /* ---- memory and signals ---- */
 
-/* Returns the length of a text that the program has passed. Returns 0 if the text is empty, is null
- * or cannot be read. */
+/* Returns the length of a text that the program has passed, or some number above max_path if the
+ * text is longer than that. Returns 0 if the text is empty, is null or cannot be read. */
 size_t text_length(const char* text);
 /* True if the text can be read. Otherwise sets EFAULT. */
 int is_text(const char* text);

@@ -33,7 +33,8 @@ size_t text_length(const char* text) {
     const size_t more = strnlen(text + bytes, left);
     bytes += more;
     if (more < left) return bytes;
-    if (bytes > max_path || !can_read(text + bytes)) return 0;
+    if (bytes > max_path) return bytes;
+    if (!can_read(text + bytes)) return 0;
   }
 }
 

@@ -58,18 +58,26 @@ EXPORT int linkat(int from_folder, const char* from, int to_folder, const char* 
              : REAL(linkat)(from_folder, from, to_folder, to, flags);
 }
 
+static int make_symlink(const char* content, const char* absolute) {
+  if (!is_text(content)) return -1;
+  if (text_length(content) >= PATH_MAX) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  return forwarded(counted_link, host_symlink(content, absolute));
+}
+
 EXPORT int symlink(const char* content, const char* path) {
   SPACE(space);
   const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_link);
-  if (absolute == NULL) return REAL(symlink)(content, path);
-  return is_text(content) ? forwarded(counted_link, host_symlink(content, absolute)) : -1;
+  return absolute == NULL ? REAL(symlink)(content, path) : make_symlink(content, absolute);
 }
 
 EXPORT int symlinkat(const char* content, int folder, const char* path) {
   SPACE(space);
   const char* const absolute = hosts_path(folder, path, &space, counted_link);
-  if (absolute == NULL) return REAL(symlinkat)(content, folder, path);
-  return is_text(content) ? forwarded(counted_link, host_symlink(content, absolute)) : -1;
+  return absolute == NULL ? REAL(symlinkat)(content, folder, path)
+                          : make_symlink(content, absolute);
 }
 
 /* ---- operations that the host does not offer ---- */

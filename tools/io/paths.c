@@ -477,11 +477,24 @@ EXPORT int truncate(const char* path, off_t size) {
 }
 ALSO(truncate64, truncate);
 
+/* True if the last word of a path is ".". The kernel has errors of its own for such paths. */
+static int ends_with_dot(const char* path) {
+  size_t bytes = strlen(path);
+  while (bytes > 0 && path[bytes - 1] == '/')
+    --bytes;
+  return bytes > 0 && path[bytes - 1] == '.' && (bytes == 1 || path[bytes - 2] == '/');
+}
+
+static int unlink_hosts(const char* absolute) {
+  const int result = forwarded(counted_unlink, host_unlink(absolute));
+  if (result != 0 && errno == EINVAL && ends_with_dot(absolute)) errno = EISDIR;
+  return result;
+}
+
 EXPORT int unlink(const char* path) {
   SPACE(space);
   const char* const absolute = hosts_path(AT_FDCWD, path, &space, counted_unlink);
-  if (absolute == NULL) return REAL(unlink)(path);
-  return forwarded(counted_unlink, host_unlink(absolute));
+  return absolute == NULL ? REAL(unlink)(path) : unlink_hosts(absolute);
 }
 
 EXPORT int rmdir(const char* path) {
@@ -497,7 +510,7 @@ EXPORT int unlinkat(int folder, const char* path, int flags) {
   if (absolute == NULL) return REAL(unlinkat)(folder, path, flags);
   if (!are_known(flags, AT_REMOVEDIR)) return -1;
   if ((flags & AT_REMOVEDIR) != 0) return forwarded(counted_rmdir, host_rmdir(absolute));
-  return forwarded(counted_unlink, host_unlink(absolute));
+  return unlink_hosts(absolute);
 }
 
 EXPORT int remove(const char* path) {
@@ -516,6 +529,9 @@ static int rename_either(int from_folder, const char* from, int to_folder, const
   *result = -1;
   if (are_hosts > 0)
     *result = forwarded(counted_rename, host_rename(both.from, both.to, (int)flags));
+  if (are_hosts > 0 && *result != 0 && errno == EINVAL &&
+      (ends_with_dot(both.from) || ends_with_dot(both.to)))
+    errno = EBUSY;
   return 1;
 }
 
