@@ -5,8 +5,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 _Atomic(const struct farcall_io_table*) attached;
@@ -29,6 +31,25 @@ any_function find_next(_Atomic(any_function)* kept, const char* name) {
   return found;
 }
 
+/* Holds `is_same` in the process in which the library was attached, or that has noticed that it is
+ * the child of a fork. The system wipes the page in a child, so that it holds `is_new` there. Calls
+ * such as _Fork() and clone() run no handlers of pthread_atfork(). */
+enum { is_new, is_resetting, is_same };
+static _Atomic(int) no_page = is_same;
+static _Atomic(int)* process = &no_page;
+
+static void make_page(void) {
+  enum { bytes = 4096 };
+  _Atomic(int)* const page = system_memory(bytes);
+  if (page == NULL) return;
+  if (madvise((void*)page, bytes, MADV_WIPEONFORK) != 0) {
+    (void)munmap((void*)page, bytes); /* older than Linux 4.14 */
+    return;
+  }
+  atomic_store(page, is_same);
+  process = page;
+}
+
 int is_child(void) { return attached == &through_target; }
 
 /* Resets the library in the child of a fork. Locks may be held there by threads of the parent
@@ -44,6 +65,18 @@ static void after_fork(void) {
   client_after_fork();
   working_folder_after_fork();
   atomic_store(&attached, &through_target);
+  atomic_store_explicit(process, is_same, memory_order_release);
+}
+
+/* Resets the library in a child that was made without its handlers. */
+static void notice_fork(void) {
+  int before = is_new;
+  if (atomic_compare_exchange_strong(process, &before, is_resetting)) {
+    after_fork();
+  } else {
+    while (atomic_load_explicit(process, memory_order_acquire) != is_same)
+      (void)sched_yield();
+  }
 }
 
 int is_forwarding(void) { return is_inside; }
@@ -72,6 +105,8 @@ uint64_t folder_of(const char* text) {
 }
 
 int64_t forward(const struct farcall_io_request* asked) {
+  if (__builtin_expect(atomic_load_explicit(process, memory_order_acquire) != is_same, 0))
+    notice_fork();
   struct farcall_io_request with_folders = *asked;
   if (asked->path.bytes > 0) {
     with_folders.file = folder_of(asked->path.at);
@@ -94,7 +129,10 @@ int64_t forward(const struct farcall_io_request* asked) {
 
 static int attach(const struct farcall_io_table* table, const char* socket) {
   if (use_target(socket) != 0) return -1;
-  if (atomic_load(&attached) == NULL) pthread_atfork(NULL, NULL, after_fork);
+  if (atomic_load(&attached) == NULL) {
+    make_page();
+    pthread_atfork(NULL, NULL, after_fork);
+  }
   atomic_store_explicit(&attached, table, memory_order_release);
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -184,6 +185,48 @@ TEST_P(descriptors, are_not_kept_by_children) {
     return status;
   };
   EXPECT_EQ(sync(target_, use), 0);
+}
+
+/// Makes a child without the handlers of pthread_atfork(), as sandboxes do.
+pid_t clone_process(bool by_clone) {
+  return by_clone ? static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0))
+                  : ::_Fork();
+}
+
+TEST_P(descriptors, are_used_by_children_without_handlers_of_forks) {
+  write_file(at_host("a"), "abc");
+  const auto use = +[](const std::string& path) {
+    std::vector<int> seen;
+    const int fd = ::open(path.c_str(), O_RDONLY);
+    const auto check = [&] {
+      char byte = 0;
+      const int own = ::open(path.c_str(), O_RDONLY);
+      return ::pread(fd, &byte, 1, 1) == 1 && byte == 'b' && ::pread(own, &byte, 1, 2) == 1 &&
+             byte == 'c' && ::close(own) == 0;
+    };
+    // In the target, and in a child of it that has a connection.
+    for (int level = 0; level < 2; ++level) {
+      for (const bool by_clone : {false, true}) {
+        const pid_t child = clone_process(by_clone);
+        if (child == 0) {
+          ::alarm(20);
+          const bool is_connected = check();
+          const pid_t inner = level == 0 ? 0 : clone_process(by_clone);
+          if (level == 1 && inner == 0) ::_exit(check() ? 0 : 1);
+          int status = 0;
+          if (level == 1 && (::waitpid(inner, &status, 0) != inner || status != 0)) ::_exit(2);
+          ::_exit(is_connected && check() ? 0 : 3);
+        }
+        int status = -1;
+        (void)::waitpid(child, &status, 0);
+        seen.push_back(status);
+      }
+    }
+    seen.push_back(check() ? 0 : 1);
+    ::close(fd);
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, in_ + "/a"), Each(0));
 }
 
 /// Sends a descriptor to a socket.
