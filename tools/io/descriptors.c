@@ -66,7 +66,7 @@ static struct file* new_file(void) {
 }
 
 static void free_file(struct file* f) {
-  free(f->path);
+  drop_text(f->path);
   f->path = NULL;
   lock(&free_mutex);
   f->next_free = first_free;
@@ -180,7 +180,7 @@ static struct file* describe(const struct farcall_io_opened* opened, int flags, 
   if (f == NULL) return NULL;
   f->number = opened->file;
   f->mode = (uint32_t)opened->mode;
-  f->path = (opened->mode & S_IFMT) == S_IFDIR ? strdup(path) : NULL;
+  f->path = (opened->mode & S_IFMT) == S_IFDIR ? copy_text(path) : NULL;
   atomic_store(&f->flags, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC));
   atomic_store(&f->uses, 1);
   return f;

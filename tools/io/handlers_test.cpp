@@ -123,6 +123,44 @@ TEST_P(handlers, may_use_files) {
   EXPECT_EQ(content_of_file(at_host("log")).size(), 10U * signals_sent);
 }
 
+std::string folder_of_handler; // NOLINT(cert-err58-cpp)
+
+void use_folders(int /*signal*/) {
+  const int before = errno;
+  std::array<char, 2> bytes{};
+  const std::array<iovec, 2> parts{iovec{bytes.data(), 1}, iovec{bytes.data() + 1, 1}};
+  const int folder = ::open(folder_of_handler.c_str(), O_RDONLY | O_DIRECTORY);
+  if (::fchdir(folder) != 0 || ::close(folder) != 0) ++failed;
+  const int fd = ::open("a", O_RDONLY);
+  if (::readv(fd, parts.data(), 2) != 2 || bytes[1] != 'b' || ::close(fd) != 0) ++failed;
+  ++handled;
+  errno = before;
+}
+
+std::vector<std::int64_t> interrupt_malloc(const std::string& in) {
+  folder_of_handler = in;
+  const int before = ::open("/", O_RDONLY | O_DIRECTORY);
+  std::array<void*, 64> kept{};
+  std::size_t next = 0;
+  interrupt(use_folders, [&] {
+    for (std::size_t i = 0; i < 200; ++i) {
+      void*& place = kept[next++ % kept.size()];
+      std::free(place);
+      place = std::malloc(i * 17 % 200);
+    }
+  });
+  for (void* const each : kept)
+    std::free(each);
+  (void)::fchdir(before);
+  return {failed.load(), ::close(before)};
+}
+
+TEST_P(handlers, may_interrupt_malloc_in_programs) {
+  write_file(at_host("a"), "abc");
+  const auto as_client = +[](const std::string& in) { return in_child(interrupt_malloc, in); };
+  EXPECT_THAT(sync(target_, as_client, in_), ElementsAre(0, 0));
+}
+
 std::vector<std::int64_t> leave_by_handlers(const std::string& in) {
   const int fd = ::open((in + "/a").c_str(), O_RDWR);
   std::atomic<int> wrong{0};

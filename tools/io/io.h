@@ -226,6 +226,10 @@ char* reserve(struct space* s, size_t bytes);
 void leave_space(struct space* s);
 /* Returns new memory of the system, or null. */
 void* system_memory(size_t bytes);
+/* Returns a copy of the text in new memory of the system, or null. */
+char* copy_text(const char* text);
+/* Returns the memory of a copy to the system. The text must not have changed. Null is no error. */
+void drop_text(char* text);
 /* Buffer for the bytes of a call. The process keeps one buffer for later calls. take_buffer()
  * returns null if the system has no memory, which return_buffer() takes, too. */
 enum { buffer_bytes = 1 << 20 };

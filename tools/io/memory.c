@@ -78,6 +78,15 @@ void* system_memory(size_t bytes) {
   return made == -1 ? NULL : (void*)made;
 }
 
+char* copy_text(const char* text) {
+  char* const copy = system_memory(strlen(text) + 1);
+  return copy != NULL ? strcpy(copy, text) : NULL;
+}
+
+void drop_text(char* text) {
+  if (text != NULL) (void)munmap(text, strlen(text) + 1);
+}
+
 char* reserve(struct space* s, size_t bytes) {
   if (bytes <= sizeof s->here) return s->here;
   leave_space(s);

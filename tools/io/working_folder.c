@@ -46,7 +46,7 @@ static void set(int fd, uint64_t number, char* name) {
   atomic_store(&number_at_host, number);
   const int before = atomic_exchange(&placeholder, fd);
   unlock(&mutex);
-  free(old);
+  drop_text(old);
   if (before >= 0) REAL(close)(before);
 }
 
@@ -56,7 +56,7 @@ void leave_working_folder(void) {
 }
 
 void adopt_working_folder(int fd, uint64_t number, const char* name) {
-  char* const copy = strdup(name);
+  char* const copy = copy_text(name);
   if (copy == NULL) return;
   set(fd, number, copy);
   atomic_store(&is_nowhere, 1);
@@ -147,7 +147,7 @@ static int enter_folder(const char* absolute, size_t bytes, uint64_t number) {
   const int flags = O_RDONLY | O_DIRECTORY | FARCALL_IO_WORKING_FOLDER;
   if (forwarded(counted_chdir, host_open(asked, flags, 0, &opened)) < 0) return -1;
   const int kept = inherited_copy(opened.descriptor);
-  char* const name = kept >= 0 ? strdup(asked) : NULL;
+  char* const name = kept >= 0 ? copy_text(asked) : NULL;
   const int why = errno;
   REAL(close)(opened.descriptor);
   if (name == NULL) {
