@@ -6,12 +6,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -19,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -117,6 +121,56 @@ TEST_P(mounts_whose_processes_are_killed, end_with_a_target_killed_at_a_page_fau
   ::kill(target, SIGKILL);
   for (const pid_t each : helpers)
     ::kill(each, SIGCONT);
+  EXPECT_TRUE(all_end_within({target}, bound));
+  EXPECT_TRUE(all_end_within(helpers, bound));
+}
+
+std::atomic<int> stopped_threads{0};
+
+/// Stops all other threads of this process for ever, also the threads that serve the helper.
+void stop_others() {
+  struct sigaction stops{};
+  stops.sa_handler = [](int) {
+    stopped_threads.fetch_add(1);
+    for (;;)
+      ::pause();
+  };
+  ::sigaction(SIGUSR1, &stops, nullptr);
+  int asked = 0;
+  for (const auto& each : fs::directory_iterator("/proc/self/task")) {
+    const pid_t thread = std::stoi(each.path().filename());
+    if (thread != ::gettid() && ::syscall(SYS_tgkill, ::getpid(), thread, SIGUSR1) == 0) ++asked;
+  }
+  while (stopped_threads.load() < asked)
+    std::this_thread::yield();
+}
+
+/// Ends this process by a signal while one of its threads waits for a file that nobody serves.
+int abort_while_a_thread_waits(const std::string& path) {
+  stop_others();
+  std::atomic<pid_t> waiter{0};
+  std::thread([&] {
+    waiter.store(::gettid());
+    struct stat s{};
+    (void)::stat(path.c_str(), &s);
+  }).detach();
+  const auto is_waiting = [&] {
+    std::ifstream status("/proc/self/task/" + std::to_string(waiter.load()) + "/stat");
+    std::string line;
+    std::getline(status, line);
+    return line.find(") S ") != std::string::npos || line.find(") D ") != std::string::npos;
+  };
+  while (waiter.load() == 0 || !is_waiting())
+    std::this_thread::yield();
+  // Without farcall's report of the fault, which would take long.
+  ::signal(SIGABRT, SIG_DFL);
+  std::abort();
+}
+
+TEST_P(mounts_whose_processes_are_killed, end_with_a_target_that_aborts) {
+  const pid_t target = sync(target_, ::getpid);
+  const std::vector<pid_t> helpers = helpers_of(target);
+  const auto aborted = async(target_, abort_while_a_thread_waits, tree_ / "in/f");
   EXPECT_TRUE(all_end_within({target}, bound));
   EXPECT_TRUE(all_end_within(helpers, bound));
 }

@@ -34,8 +34,10 @@ constexpr std::size_t small_data = 4096;
 constexpr std::size_t small_data_at = target_link::max_request + target_link::max_result;
 constexpr std::size_t all_memory = small_data_at + small_data;
 
-/// Flag of /proc/PID/stat for a thread that is ending (PF_EXITING).
-constexpr unsigned long is_exiting = 4;
+/// Flags of /proc/PID/stat for a thread that is ending: PF_EXITING, and PF_DUMPCORE and
+/// PF_SIGNALED, which the threads of a process that ends by a signal have while one of them waits
+/// for the others.
+constexpr unsigned long is_exiting = 0x4 | 0x200 | 0x400;
 constexpr unsigned long long kill_signal = 1ULL << (9 - 1);
 
 /// Reads a file of /proc as a text. Returns an empty text if there is none.
