@@ -4,9 +4,13 @@
 
 #include <farcall/files/io_operations.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <sys/stat.h>
 
@@ -16,9 +20,29 @@ inline mounted_prefix& prefix_of(fuse_req_t request) noexcept {
   return *static_cast<mounted_prefix*>(::fuse_req_userdata(request));
 }
 
+/// Returns the errno of a result, which is 0, a number of bytes, or -errno. Returns EIO for numbers
+/// that a host's file system uses and the system accepts from no one.
+inline int errno_of(std::int64_t result) noexcept {
+  constexpr std::int64_t most = 511;
+  return result >= 0 ? 0 : result >= -most ? static_cast<int>(-result) : EIO;
+}
+
 /// Replies the error of an operation, or success. `result` is 0, a number of bytes, or -errno.
 inline void reply_result(fuse_req_t request, std::int64_t result) noexcept {
-  (void)::fuse_reply_err(request, result < 0 ? static_cast<int>(-result) : 0);
+  (void)::fuse_reply_err(request, errno_of(result));
+}
+
+/// Returns f(). Calls f() again, with pauses, as long as it returns `not_yet`. Returns -EINTR if
+/// the program is interrupted or killed.
+template <class F>
+std::int64_t until_ready(fuse_req_t request, std::int64_t not_yet, const F& f) {
+  constexpr std::chrono::microseconds longest{20'000};
+  for (std::chrono::microseconds pause{500};; pause = std::min(2 * pause, longest)) {
+    const std::int64_t result = f();
+    if (result != not_yet) return result;
+    if (::fuse_req_interrupted(request) != 0) return -EINTR;
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 /// Returns the error for an operation on a file whose path is not found any more. The system then

@@ -3,6 +3,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/memory_file.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/files/file_messages.hpp>
 #include <farcall/files/io_socket.h>
 
 #include <algorithm>
@@ -70,10 +71,31 @@ bool is_ending(const std::string& folder) {
   return false;
 }
 
+/// True if an operation that replies a number of bytes has at most as many as were asked for.
+bool is_in_bounds(std::uint32_t what, std::int64_t result, std::size_t bytes) noexcept {
+  const unsigned traits = files::traits_of(static_cast<files::operation>(what));
+  return (traits & FARCALL_IO_FILLS) != 0 || result <= static_cast<std::int64_t>(bytes);
+}
+
+/// Returns the name of the mount namespace of a process, or an empty text.
+std::string namespace_of(const std::string& process) {
+  std::array<char, 100> name{};
+  const ssize_t got =
+      ::readlink(("/proc/" + process + "/ns/mnt").c_str(), name.data(), name.size());
+  return got > 0 ? std::string(name.data(), static_cast<std::size_t>(got)) : std::string();
+}
+
+/// True if /proc shows a process of this number in this process's namespace of mounts. Otherwise
+/// /proc is of another namespace of processes, and the number may be another process's.
+bool shares_mounts(const std::string& process) {
+  const std::string own = namespace_of("self");
+  return !own.empty() && namespace_of(process) == own;
+}
+
 } // namespace
 
 target_process::target_process(std::string socket, pid_t pid)
-    : socket_(std::move(socket)), pid_(pid),
+    : socket_(std::move(socket)), pid_(pid), is_in_proc_(shares_mounts(std::to_string(pid))),
       end_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
   if (!end_) throw error("the target cannot be watched: " + reason_text(errno));
 }
@@ -86,9 +108,11 @@ bool target_process::has_ended() noexcept {
 }
 
 bool target_process::are_all_threads_ending() const noexcept {
+  if (!is_in_proc_) return false;
   const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
   DIR* const all = ::opendir(tasks.c_str());
-  if (all == nullptr) return errno == ENOENT;
+  // end_ tells when the process has gone.
+  if (all == nullptr) return false;
   bool found = true;
   while (const dirent* const each = ::readdir(all)) {
     if (each->d_name[0] != '.' && !is_ending(tasks + "/" + each->d_name)) {
@@ -220,6 +244,8 @@ std::int64_t target_link::perform(const farcall_io_request& asked) noexcept {
     connection_.reset();
     return -EIO;
   }
+  if (asked.result_bytes > 0 && !is_in_bounds(asked.operation, reply.result, m.result_bytes))
+    return -EIO;
   if (reply.result >= 0 && asked.result != nullptr && asked.result != memory_ + m.result_at)
     std::memcpy(asked.result, memory_ + m.result_at, m.result_bytes);
   return reply.result;

@@ -40,6 +40,7 @@ class target_process {
 
   std::string socket_;
   pid_t pid_;
+  bool is_in_proc_; ///< /proc shows this process
   unique_fd end_;
   std::atomic<bool> ended_{false}; ///< relaxed, because it guards nothing
 };

@@ -1,5 +1,7 @@
 #include "waiting_locks.hpp"
 
+#include "replies.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <thread>
@@ -17,7 +19,7 @@ waiting_locks* the_locks = nullptr;
 
 } // namespace
 
-waiting_locks::waiting_locks(target_process& target) : target_(target) {
+waiting_locks::waiting_locks(target_process& target) : link_(target) {
   the_locks = this;
   std::thread([this] { run(); }).detach();
 }
@@ -47,8 +49,7 @@ void waiting_locks::interrupt(fuse_req_t /*request*/, void* number) {
 }
 
 void waiting_locks::run() noexcept {
-  target_link link(target_);
-  own_link() = &link;
+  own_link() = &link_;
   std::unique_lock lock(mutex_);
   for (;;) {
     clock::time_point next = clock::time_point::max();
@@ -91,7 +92,7 @@ void waiting_locks::try_due(std::unique_lock<std::mutex>& lock) {
     const fuse_req_t request = each.request;
     all_.erase(number);
     lock.unlock();
-    (void)::fuse_reply_err(request, result < 0 ? static_cast<int>(-result) : 0);
+    reply_result(request, result);
     lock.lock();
   }
 }

@@ -44,7 +44,7 @@ class waiting_locks {
   void run() noexcept;
   void try_due(std::unique_lock<std::mutex>& lock);
 
-  target_process& target_;
+  target_link link_; ///< of the thread
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t last_ = 0;

@@ -1,0 +1,111 @@
+#include "target_link.hpp"
+
+#include "tests/faults/support.hpp"
+
+#include <farcall/base/unique_fd.hpp>
+#include <farcall/files/io_socket.h>
+#include <tests/support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/// Tests of the helper's link to a target that this test plays itself.
+namespace farcall::test::target_link_test {
+namespace {
+
+/// Makes a process in a namespace of processes whose /proc this process does not have. Prints if
+/// the process has ended, before and after it was killed.
+int watcher_in_another_namespace() {
+  if (::unshare(CLONE_NEWPID) != 0) {
+    say("no namespace");
+    return 0;
+  }
+  const pid_t first = ::fork();
+  if (first != 0) return ::waitpid(first, nullptr, 0) == first ? 0 : 1;
+  // Find a number that no process has in /proc.
+  std::vector<pid_t> all;
+  do {
+    const pid_t made = ::fork();
+    if (made == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    all.push_back(made);
+  } while (std::filesystem::exists("/proc/" + std::to_string(all.back())));
+  mount::target_process target("none", all.back());
+  const bool is_there = !target.has_ended();
+  for (const pid_t each : all) {
+    ::kill(each, SIGKILL);
+    ::waitpid(each, nullptr, 0);
+  }
+  say(!is_there ? "has ended" : target.has_ended() ? "has ended later" : "goes on");
+  ::_exit(0);
+}
+const role the_watcher("watcher in another namespace", watcher_in_another_namespace);
+
+TEST(targets_in_another_namespace, end_when_their_process_ends) {
+  role_process watcher("watcher in another namespace");
+  const std::string said = watcher.line();
+  if (said == "no namespace") GTEST_SKIP() << "this system allows no namespaces";
+  EXPECT_EQ(said, "has ended later");
+}
+
+/// Serves one connection like a target, and replies one number to all requests.
+class false_target {
+ public:
+  explicit false_target(std::int64_t result) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name_.copy(address.sun_path + 1, name_.size());
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name_.size());
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
+    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+    thread_ = std::thread([this, result] {
+      const unique_fd connection(::accept(listener_.get(), nullptr, nullptr));
+      farcall_io_message asked{};
+      while (::recv(connection.get(), &asked, sizeof asked, MSG_WAITALL) == sizeof asked) {
+        const farcall_io_reply reply{result, 0};
+        if (asked.operation != FARCALL_IO_SHARE)
+          (void)!::send(connection.get(), &reply, sizeof reply, MSG_NOSIGNAL);
+      }
+    });
+  }
+  false_target(const false_target&) = delete;
+  false_target& operator=(const false_target&) = delete;
+  ~false_target() { thread_.join(); }
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  std::string name_ = "farcall-test-" + std::to_string(::getpid());
+  unique_fd listener_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::thread thread_;
+};
+
+TEST(links_to_targets, refuse_more_bytes_than_were_asked_for) {
+  const false_target other(5);
+  mount::target_process target(other.name(), ::getpid());
+  mount::target_link link(target);
+  std::array<char, 5> to{};
+  EXPECT_EQ(link.read(1, to.data(), 5, 0), 5);
+  EXPECT_EQ(link.read(1, to.data(), 4, 0), -EIO);
+  EXPECT_EQ(link.seek(1, 5, 0), 5) << "a position";
+}
+
+} // namespace
+} // namespace farcall::test::target_link_test
