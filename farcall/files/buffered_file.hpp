@@ -25,6 +25,8 @@ class buffered_file {
     return device_ == other.device_ && inode_ == other.inode_;
   }
   [[nodiscard]] bool can_write() const noexcept { return can_write_; }
+  /// True for a regular file. Other files are never buffered.
+  [[nodiscard]] bool is_regular() const noexcept { return is_regular_; }
 
   [[nodiscard]] std::int64_t read(void* to, std::size_t bytes);
   [[nodiscard]] std::int64_t write(const void* from, std::size_t bytes);

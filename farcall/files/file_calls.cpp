@@ -68,6 +68,16 @@ file_calls::file_ref file_calls::find(std::uint64_t number) {
   return at == files_.end() ? nullptr : at->second;
 }
 
+template <class F>
+std::vector<file_calls::file_ref> file_calls::choose(const F& is_chosen) {
+  std::vector<file_ref> chosen;
+  const std::shared_lock guard(mutex_);
+  for (const auto& [number, file] : files_) {
+    if (is_chosen(*file)) chosen.push_back(file);
+  }
+  return chosen;
+}
+
 void file_calls::keep(const file_ref& opened) {
   std::vector<file_ref> same;
   {
@@ -98,13 +108,9 @@ std::int64_t file_calls::on_file(std::uint64_t file, const F& f) noexcept {
 template <class F>
 std::int64_t file_calls::on_path(const F& f) noexcept {
   return host_.guarded([&]() -> std::int64_t {
-    std::vector<file_ref> written;
-    {
-      const std::shared_lock guard(mutex_);
-      for (const auto& [number, file] : files_) {
-        if (file->can_write()) written.push_back(file);
-      }
-    }
+    // Pipes and devices have no writes under way, and may be locked for long.
+    const std::vector<file_ref> written =
+        choose([](const buffered_file& f) { return f.is_regular() && f.can_write(); });
     for (const file_ref& file : written)
       file->wait_for_writes();
     return f();
@@ -155,8 +161,7 @@ std::int64_t file_calls::ask(const farcall_io_request& asked) noexcept {
   }
   return on_path([&] {
     if ((traits & FARCALL_IO_CHANGES) != 0) {
-      const std::shared_lock guard(mutex_);
-      for (const auto& [number, file] : files_)
+      for (const file_ref& file : choose([](const buffered_file& f) { return f.is_regular(); }))
         file->drop_read_ahead();
     }
     const auto once = [&] { return ask_for(host_, what, asked.result, asked.result_bytes); };

@@ -82,6 +82,9 @@ class file_calls final : public detail::job_service,
   using file_ref = std::shared_ptr<buffered_file>;
 
   [[nodiscard]] file_ref find(std::uint64_t number);
+  /// Returns the open files for which `is_chosen` is true.
+  template <class F>
+  [[nodiscard]] std::vector<file_ref> choose(const F& is_chosen);
   /// Adds an open file. If the same file is already open and one of the two is open for writing,
   /// stops the buffering of both.
   void keep(const file_ref& opened);
