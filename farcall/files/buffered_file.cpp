@@ -24,10 +24,11 @@ bool ends_in_range(std::int64_t offset, std::size_t bytes) noexcept {
 } // namespace
 
 buffered_file::buffered_file(host_requests& host, const opened_file& opened, int flags,
-                             bool buffers)
+                             bool buffers, bool reads_ahead)
     : host_(host), number_(opened.file), device_(opened.status.device), inode_(opened.status.inode),
       is_regular_(S_ISREG(opened.status.mode)), can_write_((flags & O_ACCMODE) != O_RDONLY),
       waits_((flags & O_NONBLOCK) == 0),
+      reads_ahead_(reads_ahead),
       // Don't buffer a synchronous file (O_SYNC, O_DSYNC), because each of its writes must be on
       // the disk when the call returns.
       buffers_(buffers && is_regular_ && (flags & (O_SYNC | O_DSYNC)) == 0),
@@ -47,7 +48,7 @@ std::int64_t buffered_file::read(void* to, std::size_t bytes) {
     return waits ? host_.until_ready(once) : once();
   }
   std::optional<std::int64_t> got;
-  if (buffers_) got = ahead_.read(to, bytes, position_);
+  if (buffers_ && reads_ahead_) got = ahead_.read(to, bytes, position_);
   if (!got) {
     got = read_now(host_, number_, to, bytes, position_);
     ahead_.has_read(position_, *got);
@@ -68,7 +69,7 @@ std::int64_t buffered_file::pread(void* to, std::size_t bytes, std::int64_t offs
     // threads that read at explicit offsets don't wait for each other.
     (void)lock.try_lock();
   }
-  const bool may_buffer = lock.owns_lock() && buffers_;
+  const bool may_buffer = lock.owns_lock() && buffers_ && reads_ahead_;
   if (may_buffer) {
     if (const std::optional<std::int64_t> got = ahead_.read(to, bytes, offset)) return *got;
   }

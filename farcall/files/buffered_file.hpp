@@ -16,8 +16,9 @@ namespace farcall::files {
 class buffered_file {
  public:
   /// `flags` are the flags of open(2). If `buffers` is false, nothing is read ahead, and each write
-  /// waits for the host.
-  buffered_file(host_requests& host, const opened_file& opened, int flags, bool buffers);
+  /// waits for the host. If `reads_ahead` is false, only writes are buffered.
+  buffered_file(host_requests& host, const opened_file& opened, int flags, bool buffers,
+                bool reads_ahead);
 
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   /// True if this object and `other` are the same file on the host.
@@ -68,6 +69,7 @@ class buffered_file {
   const std::uint64_t inode_;
   const bool is_regular_;
   const bool can_write_;
+  const bool reads_ahead_;
 
   std::mutex mutex_;
   /// True if reads and writes of a pipe or device wait, because the file was opened without

@@ -47,15 +47,16 @@ std::int64_t ask_for(To& to, request what, void* memory, std::size_t bytes) {
   return to.ask(what);
 }
 
-bool are_buffered() {
-  const setting& s = settings::row("io-buffer");
-  return settings_source().text(s).value_or(settings::default_of(s)) == "on";
+/// True if a setting has this value.
+bool is_set(const setting& s, std::string_view value) {
+  return settings_source().text(s).value_or(settings::default_of(s)) == value;
 }
 
 } // namespace
 
 file_calls::file_calls(detail::job_core& job, std::vector<prefix> prefixes, forwarding kind)
-    : prefixes_(std::move(prefixes)), buffers_(are_buffered()), kind_(kind), host_(job) {}
+    : prefixes_(std::move(prefixes)), buffers_(is_set(settings::row("io-buffer"), "on")),
+      reads_ahead_(!is_set(settings::row("host-files-cache"), "strict")), kind_(kind), host_(job) {}
 
 void file_calls::begin() {
   if (kind_ != forwarding::data) leave_mount_helper();
@@ -79,19 +80,25 @@ std::vector<file_calls::file_ref> file_calls::choose(const F& is_chosen) {
 }
 
 void file_calls::keep(const file_ref& opened) {
-  std::vector<file_ref> same;
   {
     const std::lock_guard guard(mutex_);
-    for (const auto& [number, other] : files_) {
-      if (other->is_same_as(*opened) && (other->can_write() || opened->can_write()))
-        same.push_back(other);
-    }
     files_.emplace(opened->number(), opened);
   }
-  if (same.empty()) return;
-  opened->stop_buffering();
-  for (const file_ref& other : same)
-    other->stop_buffering();
+  // Choose after the file was added, so that one of two threads that open a file finds the other's.
+  for (const file_ref& other : same_as(*opened)) {
+    if (other->can_write() || opened->can_write()) {
+      opened->stop_buffering();
+      other->stop_buffering();
+    } else {
+      other->drop_read_ahead();
+    }
+  }
+}
+
+std::vector<file_calls::file_ref> file_calls::same_as(const buffered_file& file) {
+  return choose([&](const buffered_file& other) {
+    return &other != &file && other.is_regular() && other.is_same_as(file);
+  });
 }
 
 /// Returns f(file) for the open file with the given number, or -EBADF if there is none.
@@ -156,7 +163,14 @@ std::int64_t file_calls::ask(const farcall_io_request& asked) noexcept {
   if (!is_on_path) {
     if (what.what == operation::copy_range) wait_for_source(what);
     return on_file(asked.file, [&](buffered_file& f) {
-      return ask_for(f, what, asked.result, asked.result_bytes);
+      const std::int64_t result = ask_for(f, what, asked.result, asked.result_bytes);
+      // With a lock, the program expects what others wrote before, by each of its descriptors.
+      if (what.what == operation::lock) {
+        f.drop_read_ahead();
+        for (const file_ref& other : same_as(f))
+          other->drop_read_ahead();
+      }
+      return result;
     });
   }
   return on_path([&] {
@@ -209,7 +223,7 @@ std::int64_t file_calls::open_at_host(const farcall_io_request& asked) noexcept 
       return opened.descriptor < 0 ? -EIO : 0;
     }
     try {
-      keep(std::make_shared<buffered_file>(host_, there, asked.flags, buffers_));
+      keep(std::make_shared<buffered_file>(host_, there, asked.flags, buffers_, reads_ahead_));
     } catch (...) {
       (void)host_.ask({.what = operation::close, .file = there.file});
       throw;

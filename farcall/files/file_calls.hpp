@@ -85,8 +85,10 @@ class file_calls final : public detail::job_service,
   /// Returns the open files for which `is_chosen` is true.
   template <class F>
   [[nodiscard]] std::vector<file_ref> choose(const F& is_chosen);
-  /// Adds an open file. If the same file is already open and one of the two is open for writing,
-  /// stops the buffering of both.
+  /// Returns the other open files that are the same file on the host.
+  [[nodiscard]] std::vector<file_ref> same_as(const buffered_file& file);
+  /// Adds an open file. If the same file is already open, drops the bytes that were read ahead. If
+  /// one of the two is open for writing, stops the buffering of both.
   void keep(const file_ref& opened);
   template <class F>
   [[nodiscard]] std::int64_t on_file(std::uint64_t file, const F& f) noexcept;
@@ -99,6 +101,7 @@ class file_calls final : public detail::job_service,
 
   std::vector<prefix> prefixes_;
   const bool buffers_;
+  const bool reads_ahead_;
   const forwarding kind_;
   passed_files passed_;
   host_requests host_;
