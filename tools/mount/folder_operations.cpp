@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct open_folder {
   std::uint64_t number;
   std::mutex mutex;
   std::vector<std::byte> listed;
+  std::uint64_t since = 0;   ///< node_table::changes() before the entries were listed
   std::size_t at = 0;        ///< of the next entry in `listed`
   std::int64_t position = 0; ///< of the next entry in the folder
 };
@@ -38,18 +40,23 @@ struct listed_entry {
   std::size_t bytes; ///< that it takes in the memory
 };
 
-listed_entry entry_at(const open_folder& folder) {
+/// Returns the next entry, or nothing if it is cut off.
+std::optional<listed_entry> entry_at(const open_folder& folder) {
   listed_entry found{};
   const std::byte* const from = folder.listed.data() + folder.at;
+  const std::size_t left = folder.listed.size() - folder.at;
+  if (left < sizeof found.head) return std::nullopt;
   std::memcpy(&found.head, from, sizeof found.head);
+  if (left - sizeof found.head < found.head.bytes) return std::nullopt;
   found.name.assign(reinterpret_cast<const char*>(from + sizeof found.head), found.head.bytes);
-  found.bytes = sizeof found.head + (found.head.bytes + 7) / 8 * 8;
+  found.bytes = std::min(left, sizeof found.head + (found.head.bytes + 7) / 8 * 8);
   return found;
 }
 
 /// Lists further entries, from `position` on. Returns 0 at the end of the folder, and -errno on
 /// errors.
-std::int64_t list_on(open_folder& folder, std::int64_t position) {
+std::int64_t list_on(mounted_prefix& of, open_folder& folder, std::int64_t position) {
+  folder.since = of.nodes().changes();
   std::byte* const to = own_link()->result_memory();
   const std::int64_t from =
       position == folder.position ? std::int64_t{FARCALL_IO_AT_POSITION} : position;
@@ -64,9 +71,9 @@ std::int64_t list_on(open_folder& folder, std::int64_t position) {
 bool is_dot(const std::string& name) { return name == "." || name == ".."; }
 
 /// Appends an entry to a reply, as readdir() or as readdirplus() wants it. Returns the number of
-/// bytes that it takes, which is more than `left` if it did not fit.
-std::size_t append(fuse_req_t request, node_number folder, const listed_entry& from, bool is_plus,
-                   char* to, std::size_t left) {
+/// bytes that it takes, which is more than `left` if it did not fit. `since` is the open_folder's.
+std::size_t append(fuse_req_t request, node_number folder, const listed_entry& from,
+                   std::uint64_t since, bool is_plus, char* to, std::size_t left) {
   mounted_prefix& of = prefix_of(request);
   const farcall_io_status& status = from.head.status;
   if (!is_plus) {
@@ -77,7 +84,10 @@ std::size_t append(fuse_req_t request, node_number folder, const listed_entry& f
   const std::size_t needed =
       ::fuse_add_direntry_plus(request, nullptr, 0, from.name.c_str(), &entry, from.head.next);
   if (needed > left) return needed;
-  if (!is_dot(from.name)) entry.ino = of.nodes().note(folder, from.name, status);
+  // Without a number, the system gets only the name, and looks for the file itself. A file without
+  // links is one whose status the host could not get.
+  if (!is_dot(from.name) && status.links != 0)
+    entry.ino = of.nodes().note_listed(folder, from.name, status, since).value_or(0);
   return ::fuse_add_direntry_plus(request, to, left, from.name.c_str(), &entry, from.head.next);
 }
 
@@ -109,17 +119,18 @@ std::int64_t fill(fuse_req_t request, node_number node, std::vector<char>& reply
   std::int64_t position = offset;
   for (;;) {
     if (folder.at == folder.listed.size()) {
-      const std::int64_t got = list_on(folder, position);
+      const std::int64_t got = list_on(prefix_of(request), folder, position);
       if (got < 0 && used == 0) return got;
       if (got <= 0) break;
     }
-    const listed_entry entry = entry_at(folder);
-    const std::size_t added =
-        append(request, node, entry, is_plus, reply.data() + used, reply.size() - used);
+    const std::optional<listed_entry> entry = entry_at(folder);
+    if (!entry) return -EIO;
+    const std::size_t added = append(request, node, *entry, folder.since, is_plus,
+                                     reply.data() + used, reply.size() - used);
     if (added > reply.size() - used) break;
     used += added;
-    folder.at += entry.bytes;
-    position = entry.head.next;
+    folder.at += entry->bytes;
+    position = entry->head.next;
     folder.position = position;
   }
   return static_cast<std::int64_t>(used);

@@ -6,6 +6,15 @@
 #include <sys/stat.h>
 
 namespace farcall::mount {
+namespace {
+
+/// Maximum number of folders in a path. Longer paths exceed the limit of the target's server.
+constexpr std::size_t max_depth = 4096;
+
+/// Maximum number of names whose last change is known.
+constexpr std::size_t max_changed = 10'000;
+
+} // namespace
 
 node_table::node_table(std::string path, const farcall_io_status& root)
     : root_path_(std::move(path)) {
@@ -21,7 +30,8 @@ std::optional<std::string> node_table::path_locked(node_number number) const {
   std::vector<std::string_view> words;
   while (number != root_node) {
     const auto at = nodes_.find(number);
-    if (at == nodes_.end() || at->second.names.empty()) return std::nullopt;
+    if (at == nodes_.end() || at->second.names.empty() || words.size() == max_depth)
+      return std::nullopt;
     const name_key& key = at->second.names.back();
     words.push_back(key.second);
     number = key.first;
@@ -60,13 +70,41 @@ node_number node_table::find_or_add(const farcall_io_status& status) {
   return number;
 }
 
+/// Counts that the system has learned a file, and its name.
+node_number node_table::note_locked(name_key key, const farcall_io_status& status) {
+  const node_number number = find_or_add(status);
+  ++nodes_.at(number).lookups;
+  add_name(number, std::move(key));
+  return number;
+}
+
 node_number node_table::note(node_number folder, std::string_view name,
                              const farcall_io_status& status) {
   const std::lock_guard guard(mutex_);
-  const node_number number = find_or_add(status);
-  ++nodes_.at(number).lookups;
-  add_name(number, {folder, std::string(name)});
-  return number;
+  return note_locked({folder, std::string(name)}, status);
+}
+
+std::optional<node_number> node_table::note_listed(node_number folder, std::string_view name,
+                                                   const farcall_io_status& status,
+                                                   std::uint64_t since) {
+  const std::lock_guard guard(mutex_);
+  name_key key{folder, std::string(name)};
+  const auto at = changed_.find(key);
+  if (since < forgotten_ || (at != changed_.end() && at->second > since)) return std::nullopt;
+  return note_locked(std::move(key), status);
+}
+
+std::uint64_t node_table::changes() {
+  const std::lock_guard guard(mutex_);
+  return changes_;
+}
+
+void node_table::note_change(const name_key& key) {
+  if (changed_.size() == max_changed) {
+    changed_.clear();
+    forgotten_ = changes_ + 1;
+  }
+  changed_[key] = ++changes_;
 }
 
 node_number node_table::note_unnamed(const farcall_io_status& status) {
@@ -76,21 +114,32 @@ node_number node_table::note_unnamed(const farcall_io_status& status) {
   return number;
 }
 
+/// True if the path of a folder leads through `number`, or is its path.
+bool node_table::is_in(node_number number, node_number folder) const {
+  for (std::size_t depth = 0; folder != number; ++depth) {
+    const auto at = nodes_.find(folder);
+    if (at == nodes_.end() || at->second.names.empty() || depth == max_depth) return false;
+    folder = at->second.names.back().first;
+  }
+  return true;
+}
+
 /// Makes a name the newest one of a node, and takes it away from another node that had it.
 void node_table::add_name(node_number number, name_key key) {
   if (number == root_node) return;
-  const auto before = by_name_.find(key);
-  if (before != by_name_.end()) {
-    if (before->second == number) {
-      std::vector<name_key>& names = nodes_.at(number).names;
-      const auto at = std::ranges::find(names, key);
-      std::rotate(at, at + 1, names.end());
-      return;
-    }
-    remove_name(key);
-  }
+  std::vector<name_key>& names = nodes_.at(number).names;
+  if (!names.empty() && names.back() == key) return;
+  const bool is_folder = nodes_.at(number).type == S_IFDIR;
+  // A folder cannot be in itself: the host has moved one of the folders in between.
+  if (is_folder && is_in(number, key.first)) return;
   ++nodes_.at(key.first).children;
-  nodes_.at(number).names.push_back(key);
+  const auto before = by_name_.find(key);
+  if (before != by_name_.end()) remove_name(key);
+  if (is_folder && !names.empty()) {
+    const name_key old = names.back();
+    remove_name(old);
+  }
+  names.push_back(key);
   by_name_.emplace(std::move(key), number);
 }
 
@@ -137,16 +186,36 @@ void node_table::remove_if_unused(node_number number) {
   }
 }
 
-void node_table::note_removed(node_number folder, std::string_view name) {
-  const std::lock_guard guard(mutex_);
-  const name_key key{folder, std::string(name)};
+node_number node_table::number_of(const name_key& key) const {
   const auto at = by_name_.find(key);
-  if (at == by_name_.end()) return;
-  const node_number number = at->second;
+  return at != by_name_.end() ? at->second : node_number{0};
+}
+
+node_number node_table::find(node_number folder, std::string_view name) {
+  const std::lock_guard guard(mutex_);
+  return number_of({folder, std::string(name)});
+}
+
+/// Removes a name that the host has not any more.
+void node_table::remove_known(const name_key& key) {
+  note_change(key);
+  const node_number number = number_of(key);
+  if (number == 0) return;
   const node& named = nodes_.at(number);
   // Without a name left, the host may use the inode for a new file.
   if (named.names.size() == 1 && named.files.empty()) leave_identity(number);
   remove_name(key);
+}
+
+void node_table::note_removed(node_number folder, std::string_view name) {
+  const std::lock_guard guard(mutex_);
+  remove_known({folder, std::string(name)});
+}
+
+void node_table::note_missing(node_number folder, std::string_view name, node_number before) {
+  const std::lock_guard guard(mutex_);
+  const name_key key{folder, std::string(name)};
+  if (before != 0 && number_of(key) == before) remove_known(key);
 }
 
 void node_table::note_renamed(node_number folder, std::string_view name, node_number to_folder,
@@ -154,10 +223,8 @@ void node_table::note_renamed(node_number folder, std::string_view name, node_nu
   const std::lock_guard guard(mutex_);
   name_key from{folder, std::string(name)};
   name_key to{to_folder, std::string(to_name)};
-  const auto number_of = [&](const name_key& key) {
-    const auto at = by_name_.find(key);
-    return at != by_name_.end() ? at->second : node_number{0};
-  };
+  note_change(from);
+  note_change(to);
   const node_number moved = number_of(from);
   const node_number replaced = number_of(to);
   // Two names of one file: the host changes nothing.
@@ -170,7 +237,11 @@ void node_table::note_renamed(node_number folder, std::string_view name, node_nu
   for (const node_number each : {folder, to_folder, moved, replaced})
     keep(each, 1);
   remove_name(from);
-  remove_name(to);
+  if (exchanges) {
+    remove_name(to);
+  } else {
+    remove_known(to);
+  }
   if (moved != 0) add_name(moved, to);
   if (exchanges && replaced != 0) add_name(replaced, from);
   for (const node_number each : {folder, to_folder, moved, replaced}) {

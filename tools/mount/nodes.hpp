@@ -39,12 +39,24 @@ class node_table {
   /// number.
   [[nodiscard]] node_number note(node_number folder, std::string_view name,
                                  const farcall_io_status& status);
+  /// Like note(), for a file that a folder had when changes() returned `since`. Returns nothing if
+  /// the name was removed or renamed since then.
+  [[nodiscard]] std::optional<node_number> note_listed(node_number folder, std::string_view name,
+                                                       const farcall_io_status& status,
+                                                       std::uint64_t since);
+  /// Returns the number of removals and renames so far.
+  [[nodiscard]] std::uint64_t changes();
   /// Like note(), for a file without a name.
   [[nodiscard]] node_number note_unnamed(const farcall_io_status& status);
   /// Notes that the system has forgotten a file `times` times.
   void forget(node_number node, std::uint64_t times);
 
   void note_removed(node_number folder, std::string_view name);
+  /// Returns the file that is known by a name, or 0.
+  [[nodiscard]] node_number find(node_number folder, std::string_view name);
+  /// Notes that the host has no file with this name. Does nothing if another file than `before`,
+  /// the result of find(), has got the name in the meantime.
+  void note_missing(node_number folder, std::string_view name, node_number before);
   void note_renamed(node_number folder, std::string_view name, node_number to_folder,
                     std::string_view to_name, bool exchanges);
 
@@ -67,13 +79,12 @@ class node_table {
   [[nodiscard]] bool is_unchanged(node_number node, const farcall_io_status& status);
 
  private:
-  struct node;
   using name_key = std::pair<node_number, std::string>;
   struct node {
     std::uint64_t device = 0, inode = 0, type = 0;
     std::uint64_t lookups = 0;
-    std::size_t children = 0; ///< names in this folder
-    std::vector<name_key> names;
+    std::size_t children = 0;    ///< names in this folder
+    std::vector<name_key> names; ///< the newest one last; a folder has one at most
     std::vector<std::uint64_t> files;
     std::set<std::uint64_t> lock_owners;
     farcall_io_status seen{}; ///< at the last open
@@ -81,8 +92,13 @@ class node_table {
   using identity = std::pair<std::uint64_t, std::uint64_t>;
 
   [[nodiscard]] node_number find_or_add(const farcall_io_status& status);
+  [[nodiscard]] node_number note_locked(name_key key, const farcall_io_status& status);
   [[nodiscard]] std::optional<std::string> path_locked(node_number number) const;
+  [[nodiscard]] bool is_in(node_number number, node_number folder) const;
   void add_name(node_number number, name_key key);
+  void note_change(const name_key& key);
+  [[nodiscard]] node_number number_of(const name_key& key) const;
+  void remove_known(const name_key& key);
   void remove_name(const name_key& key);
   void leave_identity(node_number number);
   void remove_if_unused(node_number number);
@@ -93,6 +109,10 @@ class node_table {
   std::unordered_map<node_number, node> nodes_;
   std::map<identity, node_number> by_identity_;
   std::map<name_key, node_number> by_name_;
+  std::uint64_t changes_ = 0;
+  /// Value of changes_ after the last removal or rename of a name.
+  std::map<name_key, std::uint64_t> changed_;
+  std::uint64_t forgotten_ = 0; ///< changes_ when changed_ was last emptied
 };
 
 } // namespace farcall::mount

@@ -51,7 +51,9 @@ void reply_entry(fuse_req_t request, node_number folder, std::string_view name) 
   mounted_prefix& of = prefix_of(request);
   with_path(request, of.nodes().path_of(folder, name), [&](const std::string& path) {
     farcall_io_status status{};
+    const node_number before = of.nodes().find(folder, name);
     const std::int64_t result = own_link()->stat(path, 0, &status);
+    if (result == -ENOENT) of.nodes().note_missing(folder, name, before);
     if (result < 0) return reply_result(request, result);
     const node_number node = of.nodes().note(folder, name, status);
     const fuse_entry_param entry = entry_of(of, node, status);
