@@ -126,6 +126,8 @@ void flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
   const std::int64_t result = was_written ? own_link()->flush(file.number) : 0;
   // A process loses its locks on a file with each descriptor that it closes.
   (void)unlock_owner(prefix_of(request), file, info->lock_owner);
+  // Later locks of the process come by other open files, and this one may stay open longer.
+  file.forget_owner(info->lock_owner);
   reply_result(request, result);
 }
 

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <fcntl.h>
@@ -85,6 +89,51 @@ TEST_P(locks_of_mounted_files, belong_to_processes) {
     return WEXITSTATUS(status) == 0 ? "" : "not unlocked";
   };
   EXPECT_EQ(sync(target_, use, in("f")), "");
+}
+
+/// Ends of a pipe to a child of the target.
+std::array<unique_fd, 2>& to_child() {
+  static std::array<unique_fd, 2> ends;
+  return ends;
+}
+
+/// Gets a lock by a second open file, while a child keeps the first one, by which this process has
+/// had a lock before. Returns 0, or errno.
+int lock_again_beside_a_child(const std::string& path) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return errno;
+  to_child() = {unique_fd(ends[0]), unique_fd(ends[1])};
+  unique_fd first(::open(path.c_str(), O_RDWR));
+  if (const int why_not = set_range(first.get(), F_WRLCK, 0, 0); why_not != 0) return why_not;
+  if (::fork() == 0) {
+    to_child()[1].reset();
+    char byte = 0;
+    ::_exit(::read(to_child()[0].get(), &byte, 1) == 0 ? 0 : 1);
+  }
+  first.reset();
+  kept() = ::open(path.c_str(), O_RDWR);
+  return set_range(kept(), F_WRLCK, 0, 0);
+}
+
+TEST_P(locks_of_mounted_files, stay_if_another_open_file_ends_later) {
+  write_file(in("f"), "content");
+  const auto open_here = [&] {
+    std::error_code ignored;
+    std::ptrdiff_t count = 0;
+    for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+      count += std::filesystem::read_symlink(each.path(), ignored) == in("f") ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(sync(target_, lock_again_beside_a_child, in("f")), 0);
+  const std::ptrdiff_t before = open_here();
+  sync(
+      target_, +[] {
+        to_child()[1].reset();
+        ::wait(nullptr);
+      });
+  EXPECT_TRUE(eventually([&] { return open_here() < before; })) << "the child's file is closed";
+  const unique_fd here(::open(in("f").c_str(), O_RDWR));
+  EXPECT_EQ(set_range(here.get(), F_WRLCK, 0, 0, F_OFD_SETLK), EAGAIN);
 }
 
 TEST_P(locks_of_mounted_files, are_waited_for) {

@@ -23,6 +23,10 @@ struct open_file {
     const std::lock_guard guard(mutex);
     owners.insert(owner);
   }
+  void forget_owner(std::uint64_t owner) {
+    const std::lock_guard guard(mutex);
+    owners.erase(owner);
+  }
 };
 
 inline open_file& file_of(const fuse_file_info& info) noexcept {
