@@ -25,7 +25,8 @@ int host_flags(int flags) noexcept { return (flags & ~(O_EXCL | O_CREAT)) | O_NO
 void take(mounted_prefix& of, node_number node, const farcall_io_opened_status& opened,
           fuse_file_info& info) {
   const std::uint64_t number = opened.opened.file;
-  info.fh = reinterpret_cast<std::uint64_t>(new open_file{number, node, info.flags});
+  const bool is_seekable = !of.is_special() || own_link()->seek(number, 0, SEEK_CUR) >= 0;
+  info.fh = reinterpret_cast<std::uint64_t>(new open_file{number, node, is_seekable, info.flags});
   of.nodes().note_open(node, number);
   // With O_APPEND only the host knows where the bytes of a write end, so that the system must not
   // keep them.
@@ -46,6 +47,8 @@ void leave(mounted_prefix& of, const fuse_file_info& info) {
 /// Opens a file that the system knows, by its path, or by an open file if it has no path any more.
 std::int64_t open_node(mounted_prefix& of, node_number node, int flags,
                        farcall_io_opened_status& opened) {
+  // Neither the host nor the target waits for pipes and devices.
+  if (of.is_special()) flags |= O_NONBLOCK;
   if (const auto path = of.nodes().path_of(node)) {
     const std::int64_t result = own_link()->open(*path, host_flags(flags), 0, opened);
     if (result < 0) return stale_if_gone(result);
@@ -60,7 +63,10 @@ std::int64_t open_node(mounted_prefix& of, node_number node, int flags,
 void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   mounted_prefix& of = prefix_of(request);
   farcall_io_opened_status opened{};
-  const std::int64_t result = open_node(of, node, info->flags, opened);
+  const auto once = [&] { return open_node(of, node, info->flags, opened); };
+  // The host replies ENXIO if a pipe has no reader yet.
+  const bool waits = of.is_pipe() && (info->flags & O_NONBLOCK) == 0;
+  const std::int64_t result = waits ? until_ready(request, -ENXIO, once) : once();
   if (result < 0) return reply_result(request, result);
   take(of, node, opened, *info);
   if (::fuse_reply_open(request, info) != 0) leave(of, *info);
@@ -84,38 +90,65 @@ void create(fuse_req_t request, fuse_ino_t folder, const char* name, mode_t mode
   });
 }
 
-/// Returns the offset for a request to the host. Pipes and devices may have no offsets.
-std::int64_t host_offset(fuse_req_t request, off_t offset) {
-  return prefix_of(request).is_special() ? std::int64_t{FARCALL_IO_AT_POSITION} : offset;
+/// Returns the offset for a request to the host.
+std::int64_t host_offset(const open_file& file, off_t offset) {
+  return file.is_seekable ? offset : std::int64_t{FARCALL_IO_AT_POSITION};
+}
+
+/// True if a read or write of a pipe or device waits until it is ready.
+bool may_wait(fuse_req_t request, const fuse_file_info& info) {
+  return prefix_of(request).is_special() && (info.flags & O_NONBLOCK) == 0;
 }
 
 void read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t bytes, off_t offset,
           fuse_file_info* info) {
   auto* const to = own_link()->result_memory();
   bytes = std::min(bytes, target_link::max_result);
-  const std::int64_t got =
-      own_link()->read(file_of(*info).number, to, bytes, host_offset(request, offset));
+  const open_file& file = file_of(*info);
+  const auto once = [&] {
+    return own_link()->read(file.number, to, bytes, host_offset(file, offset));
+  };
+  const std::int64_t got = may_wait(request, *info) ? until_ready(request, -EAGAIN, once) : once();
   if (got < 0) return reply_result(request, got);
   (void)::fuse_reply_buf(request, reinterpret_cast<const char*>(to), static_cast<std::size_t>(got));
 }
 
 /// Makes the host's open file append if the program's does since fcntl(F_SETFL), and vice versa.
-std::int64_t follow_flags(open_file& file, int flags) {
+std::int64_t follow_flags(const mounted_prefix& of, open_file& file, int flags) {
   const int before = file.flags.load(std::memory_order_relaxed);
   if (((before ^ flags) & O_APPEND) == 0) return 0;
   file.flags.store(flags, std::memory_order_relaxed);
-  return own_link()->set_flags(file.number, flags & O_APPEND);
+  return own_link()->set_flags(file.number,
+                               (flags & O_APPEND) | (of.is_special() ? O_NONBLOCK : 0));
+}
+
+/// Writes to a pipe or device until all bytes are written, or the program is interrupted.
+std::int64_t write_on(fuse_req_t request, const open_file& file, const char* from,
+                      std::size_t bytes, off_t offset) {
+  std::size_t done = 0;
+  for (;;) {
+    const std::int64_t result = until_ready(request, -EAGAIN, [&] {
+      return own_link()->write(file.number, from + done, bytes - done,
+                               host_offset(file, offset + static_cast<off_t>(done)));
+    });
+    if (result > 0) done += static_cast<std::size_t>(result);
+    if (result <= 0 || done == bytes) return done > 0 ? static_cast<std::int64_t>(done) : result;
+  }
 }
 
 void write(fuse_req_t request, fuse_ino_t /*node*/, const char* from, std::size_t bytes,
            off_t offset, fuse_file_info* info) {
   open_file& file = file_of(*info);
   // Pages of a shared mapping come with the flags of any open file.
-  std::int64_t result = info->writepage != 0 ? 0 : follow_flags(file, info->flags);
+  std::int64_t result =
+      info->writepage != 0 ? 0 : follow_flags(prefix_of(request), file, info->flags);
   // Relaxed: the system sends a flush after the reply to the write.
   file.is_written.store(true, std::memory_order_relaxed);
-  if (result >= 0)
-    result = own_link()->write(file.number, from, bytes, host_offset(request, offset));
+  if (result >= 0) {
+    result = may_wait(request, *info)
+                 ? write_on(request, file, from, bytes, offset)
+                 : own_link()->write(file.number, from, bytes, host_offset(file, offset));
+  }
   if (result < 0) return reply_result(request, result);
   (void)::fuse_reply_write(request, static_cast<std::size_t>(result));
 }

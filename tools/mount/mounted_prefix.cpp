@@ -5,6 +5,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -24,6 +25,15 @@ constexpr std::chrono::seconds max_begin{10};
 
 std::string text_of_failure(const std::string& path, const char* action, int number) {
   return path + " cannot be " + action + ": " + reason_text(number);
+}
+
+/// Returns the size of a device of the host, or 0 if it cannot be read.
+std::int64_t size_of_device(target_link& link, const std::string& path) {
+  farcall_io_opened_status opened{};
+  if (link.open(path, O_RDONLY | O_NONBLOCK, 0, opened) < 0) return 0;
+  const std::int64_t size = link.seek(opened.opened.file, 0, SEEK_END);
+  (void)link.close(opened.opened.file);
+  return std::max<std::int64_t>(size, 0);
 }
 
 /// Makes the system mount a folder or file, and returns the descriptor for its requests.
@@ -62,6 +72,9 @@ mounted_prefix::mounted_prefix(target_process& target, target_link& link, waitin
     throw error(text_of_failure(path_, "used at the host", static_cast<int>(-result)));
   const bool is_folder = S_ISDIR(root.mode);
   is_special_ = !is_folder && !S_ISREG(root.mode);
+  is_pipe_ = S_ISFIFO(root.mode);
+  if (S_ISBLK(root.mode)) device_bytes_ = size_of_device(link, path_);
+  device_ = root.device;
   nodes_.emplace(path_, root);
   session_ = make_session(this);
   if (session_ == nullptr) throw error("libfuse makes no session for " + path_);

@@ -40,6 +40,12 @@ class mounted_prefix {
   [[nodiscard]] bool is_strict() const noexcept { return is_strict_; }
   /// True if the prefix is a device or a pipe, whose contents are not cached.
   [[nodiscard]] bool is_special() const noexcept { return is_special_; }
+  [[nodiscard]] bool is_pipe() const noexcept { return is_pipe_; }
+  /// Number of bytes of a device with blocks, which its status does not tell.
+  [[nodiscard]] std::int64_t device_bytes() const noexcept { return device_bytes_; }
+  /// Returns the inode that the system shows. The host may have mounted other file systems below
+  /// the prefix, whose inodes are numbers of files of this one, too.
+  [[nodiscard]] std::uint64_t shown_inode(const farcall_io_status& of) const noexcept;
 
   /// Called by the first request of the system.
   void note_begin() noexcept;
@@ -57,6 +63,9 @@ class mounted_prefix {
   std::string path_;
   bool is_strict_;
   bool is_special_ = false;
+  bool is_pipe_ = false;
+  std::int64_t device_bytes_ = 0;
+  std::uint64_t device_ = 0; ///< of the host, on which the prefix is
   std::optional<node_table> nodes_;
   fuse_session* session_ = nullptr;
   std::mutex mutex_;

@@ -13,6 +13,7 @@ namespace farcall::mount {
 struct open_file {
   std::uint64_t number; ///< at the host
   node_number node;
+  bool is_seekable; ///< false for pipes, terminals and the like, which have no offsets
   std::atomic<int> flags;
   /// True if there may be writes that the host has not done.
   std::atomic<bool> is_written{false};

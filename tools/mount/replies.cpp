@@ -1,5 +1,6 @@
 #include "replies.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace farcall::mount {
@@ -13,7 +14,7 @@ struct stat shown_status(const mounted_prefix& of, const farcall_io_status& s) n
   shown.st_uid = static_cast<uid_t>(s.user);
   shown.st_gid = static_cast<gid_t>(s.group);
   shown.st_rdev = of.is_special() ? 0 : s.special;
-  shown.st_size = s.size;
+  shown.st_size = std::max(s.size, of.device_bytes());
   shown.st_blksize = s.block_size;
   shown.st_blocks = s.blocks;
   shown.st_atim = {s.accessed, s.accessed_ns};
