@@ -1,4 +1,5 @@
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
 #include <farcall/base/unique_fd.hpp>
@@ -41,6 +42,23 @@ unique_fd take_socket(std::string& why_not) {
   if (failed == std::errc{} && end == value.data() + value.size()) return unique_fd(fd);
   why_not = value;
   return {};
+}
+
+/// Warns of folders of this machine over which the helper has put folders in memory.
+void tell_of_covers() {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    if (line.find(" - tmpfs farcall ") == std::string::npos) continue;
+    std::istringstream words(line);
+    std::string folder;
+    for (int word = 0; word < 5; ++word)
+      words >> folder;
+    const std::string text =
+        "the host's files are below " + folder +
+        ", which this machine has without them: files that programs make in this folder itself "
+        "are lost at the end of the job; make the missing folders on this machine to keep them";
+    log::write(folder == "/" ? log::level::info : log::level::warning, text);
+  }
 }
 
 /// Writes one shared mapping to its file if a line of /proc/self/maps describes such a mapping.
@@ -96,6 +114,7 @@ std::string mount_by_helper(const std::string& address) {
   if (got <= 0) return "farcall-mount's helper has ended";
   if (got > 1) return {reply.data(), static_cast<std::size_t>(got) - 1};
   if (!failed) std::filesystem::current_path(folder, failed);
+  tell_of_covers();
   return {};
 }
 

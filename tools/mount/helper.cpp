@@ -1,5 +1,6 @@
 #include "helper.hpp"
 
+#include "mount_point.hpp"
 #include "mounted_prefix.hpp"
 #include "target_link.hpp"
 #include "waiting_locks.hpp"
@@ -130,8 +131,14 @@ void reply(int socket, const std::string& text) {
       all.push_back(
           std::make_unique<mounted_prefix>(*target, *link, *locks, each, asked->is_strict));
     }
+    // Only after the host has all of them, because a folder that takes the root's place stays.
+    for (const auto& each : all)
+      each->mount();
   } catch (const std::exception& e) {
+    while (!all.empty() && !all.back()->is_mounted())
+      all.pop_back();
     (void)unmount_unused(all);
+    remove_covers();
     reply(socket.get(), e.what());
     ::_exit(1);
   }

@@ -1,4 +1,3 @@
-#include "mount_point.hpp"
 #include "mount_test_support.hpp"
 
 #include "tests/faults/support.hpp"
@@ -308,27 +307,6 @@ TEST(mounts, need_no_folder_on_the_target_s_machine) {
             "text own inner own file folder in link read own more T ");
   EXPECT_EQ(content_of_file(tree / "in/x"), "x\n");
   EXPECT_FALSE(fs::exists(tree / "file"));
-}
-
-int maker_of_a_mount_point() {
-  mount::enter_own_namespace();
-  mount::make_mount_point("/farcall no such/folder", true);
-  mount::make_mount_point("/farcall no such/file", false);
-  const bool is_made =
-      fs::is_directory("/farcall no such/folder") && fs::is_regular_file("/farcall no such/file");
-  const bool has_others = fs::exists("/proc/self/exe") && fs::exists("/dev/null") &&
-                          fs::exists("/usr/bin/env") && fs::exists("/bin/sh");
-  say(is_made && has_others ? "made" : "not made");
-  return 0;
-}
-const role the_maker("maker of a mount point", maker_of_a_mount_point);
-
-TEST(mounts, may_be_at_new_paths_of_the_root_folder) {
-  if (const std::string why_not = why_no_mounts(); !why_not.empty())
-    GTEST_SKIP() << "this system allows no mounts: " << why_not;
-  role_process maker("maker of a mount point");
-  EXPECT_EQ(maker.line(), "made");
-  EXPECT_FALSE(fs::exists("/farcall no such"));
 }
 
 } // namespace

@@ -66,20 +66,25 @@ target_link*& own_link() noexcept {
 
 mounted_prefix::mounted_prefix(target_process& target, target_link& link, waiting_locks& locks,
                                const files::prefix& of, bool is_strict)
-    : target_(target), locks_(locks), path_(of.path), is_strict_(is_strict) {
+    : target_(target), locks_(locks), path_(of.path), is_strict_(is_strict),
+      is_writable_(of.is_writable) {
   farcall_io_status root{};
   if (const std::int64_t result = link.stat(path_, 1, &root); result < 0)
     throw error(text_of_failure(path_, "used at the host", static_cast<int>(-result)));
-  const bool is_folder = S_ISDIR(root.mode);
-  is_special_ = !is_folder && !S_ISREG(root.mode);
+  is_folder_ = S_ISDIR(root.mode);
+  is_special_ = !is_folder_ && !S_ISREG(root.mode);
   is_pipe_ = S_ISFIFO(root.mode);
   if (S_ISBLK(root.mode)) device_bytes_ = size_of_device(link, path_);
   device_ = root.device;
   nodes_.emplace(path_, root);
   session_ = make_session(this);
   if (session_ == nullptr) throw error("libfuse makes no session for " + path_);
-  make_mount_point(path_, is_folder);
-  unique_fd device = mount_at(path_, is_folder, of.is_writable);
+}
+
+void mounted_prefix::mount() {
+  make_mount_point(path_, is_folder_);
+  unique_fd device = mount_at(path_, is_folder_, is_writable_);
+  is_mounted_ = true;
   const std::string place = "/dev/fd/" + std::to_string(device.release());
   if (::fuse_session_mount(session_, place.c_str()) != 0)
     throw error("libfuse cannot serve " + path_);

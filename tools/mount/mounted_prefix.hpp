@@ -24,12 +24,17 @@ class waiting_locks;
 /// requests for it. Each thread has a link of its own to the target.
 class mounted_prefix {
  public:
-  /// Mounts the prefix and starts the threads. `link` is the calling thread's link. Throws error.
-  /// The object must live until the process ends.
+  /// Asks the host for the prefix. `link` is the calling thread's link. Throws error.
   mounted_prefix(target_process& target, target_link& link, waiting_locks& locks,
                  const files::prefix& of, bool is_strict);
   mounted_prefix(const mounted_prefix&) = delete;
   mounted_prefix& operator=(const mounted_prefix&) = delete;
+
+  /// Mounts the prefix, starts the threads, and waits until the system uses the mount. Throws
+  /// error.
+  void mount();
+  /// True if the prefix is mounted. The object must then live until the process ends.
+  [[nodiscard]] bool is_mounted() const noexcept { return is_mounted_; }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] node_table& nodes() noexcept { return *nodes_; }
@@ -62,6 +67,9 @@ class mounted_prefix {
   waiting_locks& locks_;
   std::string path_;
   bool is_strict_;
+  bool is_writable_;
+  bool is_folder_ = false;
+  bool is_mounted_ = false;
   bool is_special_ = false;
   bool is_pipe_ = false;
   std::int64_t device_bytes_ = 0;
