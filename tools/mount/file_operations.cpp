@@ -56,8 +56,9 @@ std::int64_t open_node(mounted_prefix& of, node_number node, int flags,
     (void)own_link()->close(opened.opened.file);
     return -ESTALE;
   }
-  const auto open_file = of.nodes().open_file(node);
-  return open_file ? own_link()->reopen(*open_file, flags, opened) : -ESTALE;
+  return on_node(of, node, [&](std::uint64_t file, const std::string& path) {
+    return path.empty() ? own_link()->reopen(file, flags, opened) : std::int64_t{-ESTALE};
+  });
 }
 
 void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
@@ -139,16 +140,17 @@ std::int64_t write_on(fuse_req_t request, const open_file& file, const char* fro
 void write(fuse_req_t request, fuse_ino_t /*node*/, const char* from, std::size_t bytes,
            off_t offset, fuse_file_info* info) {
   open_file& file = file_of(*info);
-  // Pages of a shared mapping come with the flags of any open file.
-  std::int64_t result =
-      info->writepage != 0 ? 0 : follow_flags(prefix_of(request), file, info->flags);
-  // Relaxed: the system sends a flush after the reply to the write.
-  file.is_written.store(true, std::memory_order_relaxed);
+  // Pages of a shared mapping may come by any open file, and have their place in the file.
+  const int flags = info->writepage != 0 ? 0 : info->flags;
+  std::int64_t result = follow_flags(prefix_of(request), file, flags);
   if (result >= 0) {
     result = may_wait(request, *info)
                  ? write_on(request, file, from, bytes, offset)
                  : own_link()->write(file.number, from, bytes, host_offset(file, offset));
   }
+  // Set after the write was sent, because a flush of another descriptor may take the mark at any
+  // time. Relaxed: the system sends the flush of this program after the reply.
+  file.is_written.store(true, std::memory_order_relaxed);
   if (result < 0) return reply_result(request, result);
   (void)::fuse_reply_write(request, static_cast<std::size_t>(result));
 }
@@ -224,15 +226,14 @@ struct unnamed_reply {
 
 /// Opens a file without a name (O_TMPFILE). Returns 0 or -errno.
 int open_unnamed(mounted_prefix& of, const fuse_in_header& head, const fuse_create_in& wanted,
-                 unnamed_reply& reply) {
+                 fuse_file_info& info, unnamed_reply& reply) {
   const auto folder = of.nodes().path_of(head.nodeid);
   if (!folder) return -ESTALE;
-  fuse_file_info info{};
   info.flags = static_cast<int>(wanted.flags);
   farcall_io_opened_status opened{};
   const std::int64_t result = own_link()->open(*folder, (info.flags & ~O_CREAT) | O_TMPFILE,
                                                wanted.mode & 07777 & ~wanted.umask, opened);
-  if (result < 0) return static_cast<int>(result);
+  if (result < 0) return -errno_of(result);
   const node_number node = of.nodes().note_unnamed(opened.status);
   take(of, node, opened, info);
   const fuse_entry_param entry = entry_of(of, node, opened.status);
@@ -253,13 +254,20 @@ bool serve_unknown(mounted_prefix& of, const fuse_buf& request) {
   fuse_create_in wanted{};
   if (head.opcode != FUSE_TMPFILE || request.size < sizeof head + sizeof wanted) return false;
   std::memcpy(&wanted, static_cast<const char*>(request.mem) + sizeof head, sizeof wanted);
+  fuse_file_info info{};
   unnamed_reply reply{};
   fuse_out_header out{};
   out.unique = head.unique;
-  out.error = open_unnamed(of, head, wanted, reply);
+  out.error = open_unnamed(of, head, wanted, info, reply);
   out.len = static_cast<std::uint32_t>(sizeof out + (out.error == 0 ? sizeof reply : 0));
   const iovec parts[] = {{&out, sizeof out}, {&reply, sizeof reply}};
-  (void)!::writev(::fuse_session_fd(of.session()), parts, out.error == 0 ? 2 : 1);
+  const bool is_opened = out.error == 0;
+  const ssize_t sent = ::writev(::fuse_session_fd(of.session()), parts, is_opened ? 2 : 1);
+  // The system does not know the file if the request was interrupted.
+  if (sent < 0 && is_opened) {
+    leave(of, info);
+    of.nodes().forget(reply.entry.nodeid, 1);
+  }
   return true;
 }
 

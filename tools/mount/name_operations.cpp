@@ -93,20 +93,35 @@ std::int64_t set_attributes_of(std::uint64_t file, const std::string& path,
   return result;
 }
 
+/// Sets the size of a file for a program that has not opened it.
+std::int64_t truncate(mounted_prefix& of, node_number node, off_t size) {
+  if (const auto path = of.nodes().path_of(node))
+    return stale_if_gone(own_link()->truncate(*path, size));
+  return on_node(of, node, [&](std::uint64_t open, const std::string& path) -> std::int64_t {
+    if (!path.empty()) return -ESTALE;
+    // The file may be open for reading only.
+    farcall_io_opened_status opened{};
+    const std::int64_t result = own_link()->reopen(open, O_WRONLY, opened);
+    if (result < 0) return result;
+    const std::int64_t truncated = own_link()->ftruncate(opened.opened.file, size);
+    (void)own_link()->close(opened.opened.file);
+    return truncated;
+  });
+}
+
 void set_attributes(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int chosen,
                     fuse_file_info* file) {
   mounted_prefix& of = prefix_of(request);
-  const auto path = of.nodes().path_of(node);
-  const auto open_file = of.nodes().open_file(node);
-  if (!path && !open_file) return reply_result(request, -ESTALE);
-  const std::string name = open_file ? std::string() : *path;
   std::int64_t result = 0;
   if ((chosen & FUSE_SET_ATTR_SIZE) != 0) {
     result = file != nullptr ? own_link()->ftruncate(file_of(*file).number, wanted->st_size)
-             : path          ? stale_if_gone(own_link()->truncate(*path, wanted->st_size))
-                             : -ESTALE;
+                             : truncate(of, node, wanted->st_size);
   }
-  if (result >= 0) result = set_attributes_of(open_file.value_or(0), name, *wanted, chosen);
+  if (result >= 0) {
+    result = on_node(of, node, [&](std::uint64_t open, const std::string& path) {
+      return set_attributes_of(open, path, *wanted, chosen);
+    });
+  }
   if (result < 0) return reply_result(request, result);
   get_attributes(request, node, nullptr);
 }
@@ -155,13 +170,14 @@ void make_symbolic_link(fuse_req_t request, const char* content, fuse_ino_t fold
 }
 
 void make_link(fuse_req_t request, fuse_ino_t node, fuse_ino_t folder, const char* name) {
-  node_table& nodes = prefix_of(request).nodes();
-  const auto from = nodes.path_of(node);
-  const auto open_file = nodes.open_file(node);
+  mounted_prefix& of = prefix_of(request);
+  const auto from = of.nodes().path_of(node);
   make(request, folder, name, [&](const std::string& path) {
-    // A file may have no name, after unlink() or by O_TMPFILE.
     if (from) return own_link()->link(*from, path, 0);
-    return open_file ? own_link()->link_open(*open_file, path) : -ESTALE;
+    // A file may have no name, after unlink() or by O_TMPFILE.
+    return on_node(of, node, [&](std::uint64_t open, const std::string& again) {
+      return again.empty() ? own_link()->link_open(open, path) : own_link()->link(again, path, 0);
+    });
   });
 }
 

@@ -36,16 +36,12 @@ fuse_entry_param entry_of(const mounted_prefix& of, node_number node,
 }
 
 std::int64_t status_of_node(mounted_prefix& of, node_number node, farcall_io_status& status) {
-  if (const auto file = of.nodes().open_file(node)) {
-    const std::int64_t result = own_link()->fstat(*file, &status);
-    // Another request may have closed the file in the meantime.
-    if (result != -EBADF) return result;
-  }
-  const auto path = of.nodes().path_of(node);
-  if (!path) return -ESTALE;
-  const std::int64_t result = own_link()->stat(*path, node == root_node ? 1 : 0, &status);
-  if (result < 0) return stale_if_gone(result);
-  return node == root_node || of.nodes().is_same(node, status) ? 0 : -ESTALE;
+  return on_node(of, node, [&](std::uint64_t file, const std::string& path) {
+    if (path.empty()) return own_link()->fstat(file, &status);
+    const bool is_root = node == root_node;
+    const std::int64_t result = own_link()->stat(path, is_root ? 1 : 0, &status);
+    return result < 0 || is_root || of.nodes().is_same(node, status) ? result : -ESTALE;
+  });
 }
 
 void reply_entry(fuse_req_t request, node_number folder, std::string_view name) {

@@ -60,6 +60,22 @@ inline std::int64_t stale_if_gone(std::int64_t result) noexcept {
 [[nodiscard]] fuse_entry_param entry_of(const mounted_prefix& of, node_number node,
                                         const farcall_io_status& status) noexcept;
 
+/// Returns f(file, path) for an open file of a node, with an empty path. If the node has no open
+/// file, returns f(0, path) for its path, or -ESTALE if it has none.
+template <class F>
+std::int64_t on_node(mounted_prefix& of, node_number node, const F& f) {
+  std::uint64_t last = 0;
+  for (auto file = of.nodes().open_file(node); file && *file != last;
+       file = of.nodes().open_file(node)) {
+    const std::int64_t result = f(*file, std::string());
+    // Another request may have closed the file in the meantime.
+    if (result != -EBADF) return result;
+    last = *file;
+  }
+  const auto path = of.nodes().path_of(node);
+  return path ? stale_if_gone(f(0, *path)) : -ESTALE;
+}
+
 /// Asks the host for the status of a file that the system knows. Uses an open file if there is one,
 /// because the file may have no name any more. Returns 0, or -errno.
 [[nodiscard]] std::int64_t status_of_node(mounted_prefix& of, node_number node,
