@@ -98,6 +98,10 @@ void open_folder_at(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
     const std::int64_t result =
         own_link()->open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, opened);
     if (result < 0) return reply_result(request, stale_if_gone(result));
+    if (node != root_node && !of.nodes().is_same(node, opened.status)) {
+      (void)own_link()->close(opened.opened.file);
+      return reply_result(request, -ESTALE);
+    }
     info->fh = reinterpret_cast<std::uint64_t>(new open_folder{opened.opened.file, {}, {}});
     if (::fuse_reply_open(request, info) != 0) {
       const std::unique_ptr<open_folder> unused(&folder_of(*info));

@@ -74,5 +74,62 @@ TEST_P(names_in_mounts, are_not_taken_from_an_old_list) {
   EXPECT_EQ(sync(target_, list_while_names_change, in("many")), "");
 }
 
+int& kept_folder() {
+  static int fd = -1;
+  return fd;
+}
+
+TEST_P(names_in_mounts, are_not_looked_for_in_a_new_folder) {
+  write_file(in("run/old"), "");
+  const auto keep = +[](const std::string& path) {
+    kept_folder() = ::open(path.c_str(), O_RDONLY | O_DIRECTORY);
+    return kept_folder() < 0 ? errno : 0;
+  };
+  EXPECT_EQ(sync(target_, keep, in("run")), 0);
+  fs::rename(in("run"), in("run.1"));
+  write_file(in("run/new"), "");
+  const auto open_again = +[] {
+    const unique_fd again(::openat(kept_folder(), ".", O_RDONLY | O_DIRECTORY));
+    return again ? 0 : errno;
+  };
+  EXPECT_EQ(sync(target_, open_again), ESTALE);
+}
+
+/// Host below whose prefix two other file systems are mounted, whose files have the same inodes.
+/// Prints how many different inodes the target sees.
+int host_with_other_file_systems() {
+  const std::string in = std::string(std::getenv("FARCALL_TEST_TREE")) + "/in";
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", (in + "/a").c_str(), "tmpfs", 0, nullptr) != 0 ||
+      ::mount("none", (in + "/b").c_str(), "tmpfs", 0, nullptr) != 0) {
+    say("no mounts");
+    return 0;
+  }
+  job_options options = with_targets("shm");
+  options.host_files = in;
+  job j(options);
+  const std::string tree = std::getenv("FARCALL_TEST_TREE");
+  say(sync(j.targets().front(), fn<&output_of>, tree,
+           std::string("stat -c %i $I/a $I/b | sort -u | wc -l | tr -d '\\n'")));
+  return 0;
+}
+const role the_host_with_other_file_systems("host with other file systems",
+                                            host_with_other_file_systems);
+
+TEST(mounts_of_several_file_systems, show_different_inodes) {
+  if (const std::string why_not = why_no_mounts(); !why_not.empty())
+    GTEST_SKIP() << "this system allows no mounts: " << why_not;
+  const scratch_tree tree;
+  fs::create_directories(tree / "in/a");
+  fs::create_directories(tree / "in/b");
+  const scoped_variable where("FARCALL_TEST_TREE", fs::path(tree / ".").parent_path().c_str());
+  const mounting_variables mounting;
+  role_process host("host with other file systems");
+  const std::string said = host.line();
+  if (said == "no mounts") GTEST_SKIP() << "this user may mount nothing";
+  EXPECT_EQ(said, "2");
+}
+
 } // namespace
 } // namespace farcall::test::folder_operations_test

@@ -97,6 +97,14 @@ void mounted_prefix::mount() {
   (void)::stat(path_.c_str(), &ignored);
 }
 
+std::uint64_t mounted_prefix::shown_inode(const farcall_io_status& of) const noexcept {
+  // Entries without a status have no device.
+  if (of.device == device_ || of.device == 0) return of.inode;
+  constexpr std::uint64_t factor = 0x9e3779b97f4a7c15;
+  constexpr std::uint64_t highest = std::uint64_t{1} << 63;
+  return (of.inode ^ of.device * factor) | highest;
+}
+
 void mounted_prefix::wait_for_begin() {
   std::unique_lock lock(mutex_);
   if (!begun_.wait_for(lock, max_begin, [&] { return has_begun_; }))

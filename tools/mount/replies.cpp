@@ -7,7 +7,7 @@ namespace farcall::mount {
 
 struct stat shown_status(const mounted_prefix& of, const farcall_io_status& s) noexcept {
   struct stat shown{};
-  shown.st_ino = s.inode;
+  shown.st_ino = of.shown_inode(s);
   shown.st_mode = static_cast<mode_t>(s.mode);
   if (of.is_special()) shown.st_mode = S_IFREG | (shown.st_mode & 07777);
   shown.st_nlink = s.links;
