@@ -70,7 +70,8 @@ void sync_mapping(const std::string& line, std::span<const prefix> prefixes) {
   std::string path;
   words >> range >> rights >> skipped >> skipped >> skipped;
   std::getline(words >> std::ws, path);
-  if (rights != "rw-s" || !find_prefix(prefixes, path)) return;
+  // A mapping that is read-only now may have been writable before.
+  if (!rights.ends_with('s') || !find_prefix(prefixes, path)) return;
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
   const char* const last = range.data() + range.size();

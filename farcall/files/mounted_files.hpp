@@ -4,14 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <set>
 
 namespace farcall::files {
 
 /// Files of the host that the helper of a mount has open. The helper has several connections, and
-/// may open a file by one and close it by another. After the last connection has ended, closes the
-/// files that are still open, because the helper may have been killed. Any thread may call it.
+/// may open a file by one and close it by another. After the last connection has ended, removes the
+/// locks that are left, and closes the files that are still open, because the helper may have been
+/// killed. Any thread may call it.
 class mounted_files {
  public:
   /// `files` must outlive this object.
@@ -35,10 +37,13 @@ class mounted_files {
  private:
   void begin() noexcept;
   void end() noexcept;
+  [[nodiscard]] std::int64_t lock(const farcall_io_request& asked) noexcept;
 
   file_calls& files_;
   std::mutex mutex_;
   std::set<std::uint64_t> open_;
+  /// Owners that have set locks, by the open files for which they have done so.
+  std::map<std::uint64_t, std::set<std::uint64_t>> owners_;
   std::size_t connections_ = 0;
 };
 

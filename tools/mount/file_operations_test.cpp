@@ -79,6 +79,21 @@ TEST_P(files_in_mounts, keep_mapped_pages_in_their_places_when_others_append) {
   EXPECT_EQ(content_of_file(in("f")), "y" + std::string(4095, 'a') + "xz");
 }
 
+TEST_P(files_in_mounts, are_written_from_mappings_that_became_read_only) {
+  const auto use = +[](const std::string& path) -> std::string {
+    const unique_fd file(::open(path.c_str(), O_RDWR));
+    auto* const mapped = static_cast<char*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
+    if (mapped == MAP_FAILED) return "mmap";
+    mapped[0] = 'b';
+    return ::mprotect(mapped, 4096, PROT_READ) == 0 ? "" : "mprotect";
+  };
+  write_file(in("f"), std::string(4096, 'a'));
+  EXPECT_EQ(sync(target_, use, in("f")), "");
+  job_.reset();
+  EXPECT_EQ(content_of_file(in("f")), "b" + std::string(4095, 'a'));
+}
+
 /// Writes to a file for which the host has no space, while another thread closes duplicates of its
 /// descriptor. Returns how many files were closed without an error.
 int close_without_error(const std::string& path) {
