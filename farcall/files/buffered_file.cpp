@@ -27,8 +27,7 @@ buffered_file::buffered_file(host_requests& host, const opened_file& opened, int
                              bool buffers, bool reads_ahead)
     : host_(host), number_(opened.file), device_(opened.status.device), inode_(opened.status.inode),
       is_regular_(S_ISREG(opened.status.mode)), can_write_((flags & O_ACCMODE) != O_RDONLY),
-      waits_((flags & O_NONBLOCK) == 0),
-      reads_ahead_(reads_ahead),
+      reads_ahead_(reads_ahead), waits_((flags & O_NONBLOCK) == 0),
       // Don't buffer a synchronous file (O_SYNC, O_DSYNC), because each of its writes must be on
       // the disk when the call returns.
       buffers_(buffers && is_regular_ && (flags & (O_SYNC | O_DSYNC)) == 0),
@@ -91,6 +90,13 @@ std::int64_t buffered_file::write_on(const void* from, std::size_t bytes, bool w
       if (!waits || left.empty()) return all;
     }
   });
+}
+
+std::int64_t buffered_file::read_through(void* to, std::size_t bytes, std::int64_t offset) {
+  bytes = std::min(bytes, max_transfer);
+  if (!ends_in_range(offset, bytes)) return -EINVAL;
+  if (can_write_) wait_for_writes();
+  return read_now(host_, number_, to, bytes, offset);
 }
 
 std::int64_t buffered_file::write_at(const void* from, std::size_t bytes, std::int64_t offset) {

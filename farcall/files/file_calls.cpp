@@ -256,6 +256,12 @@ std::int64_t file_calls::write_through(const farcall_io_request& asked) noexcept
   });
 }
 
+std::int64_t file_calls::read_through(const farcall_io_request& asked) noexcept {
+  return on_file(asked.file, [&](buffered_file& f) {
+    return f.read_through(asked.result, asked.result_bytes, asked.offset);
+  });
+}
+
 std::int64_t file_calls::flush(std::uint64_t file) noexcept {
   return on_file(file, [](buffered_file& f) {
     f.wait_for_writes();

@@ -67,6 +67,9 @@ class file_calls final : public detail::job_service,
   /// is the host's, which may be a part of the bytes.
   [[nodiscard]] std::int64_t write_through(const farcall_io_request& asked) noexcept;
 
+  /// Performs a read at an offset, without read-ahead.
+  [[nodiscard]] std::int64_t read_through(const farcall_io_request& asked) noexcept;
+
   /// Waits until the host has done all writes to the file. Like close(), returns the first error of
   /// these writes, and reports each error once.
   [[nodiscard]] std::int64_t flush(std::uint64_t file) noexcept;

@@ -244,6 +244,26 @@ TEST_F(host_files, are_read_ahead_of_a_sequential_reader) {
   }
 }
 
+TEST_F(host_files, are_not_read_ahead_by_reads_through) {
+  write_file(tree_ / "in/a", std::string(1'000'000, 'a'));
+  const auto opened = +[](const std::string& path) { return open_there(path, O_RDONLY).number; };
+  const auto read_at = +[](std::uint64_t file, std::int64_t offset) {
+    std::string got(100'000, '\0');
+    const std::int64_t bytes = files::of_this_target().read_through({.file = file,
+                                                                     .offset = offset,
+                                                                     .bytes = got.size(),
+                                                                     .result = got.data(),
+                                                                     .result_bytes = got.size()});
+    return std::to_string(bytes) + got.substr(0, 1);
+  };
+  const std::uint64_t file = sync(target_, opened, tree_ / "in/a");
+  for (const std::int64_t offset : {0, 100'000, 200'000})
+    EXPECT_EQ(sync(target_, read_at, file, offset), "100000a");
+  write_file(tree_ / "in/a", std::string(350'000, 'b'));
+  EXPECT_EQ(sync(target_, read_at, file, std::int64_t{300'000}), "50000b");
+  EXPECT_EQ(sync(target_, read_at, file, std::int64_t{-5}), std::to_string(-EINVAL) + '\0');
+}
+
 TEST_F(host_files, are_read_right_if_a_thread_reports_reads_late) {
   const std::string all = pattern(files::max_piece);
   write_file(tree_ / "read/a", all);

@@ -44,6 +44,9 @@ struct farcall_io_message {
  * writes to `file`, and returns their first error. */
 enum { FARCALL_IO_SHARE = 1 << 16, FARCALL_IO_FLUSH };
 
+/* Flag of a read by a mount's helper: the target does not read ahead, because the system does. */
+enum { FARCALL_IO_NOT_AHEAD = 1 };
+
 /* Environment variable by which a target finds the helper that farcall-mount has started: the
  * number of the descriptor of a socket, or the reason why there is none. The target sends one
  * message: the value of FARCALL_IO_SOCKET, a zero byte, and the value of the setting

@@ -12,6 +12,8 @@ namespace farcall::files {
 std::int64_t mounted_files::perform(const farcall_io_request& asked) noexcept {
   if (asked.operation == FARCALL_IO_FLUSH) return files_.flush(asked.file);
   if (asked.operation == farcall_io_op_lock) return lock(asked);
+  if (asked.operation == farcall_io_op_read && asked.flags == FARCALL_IO_NOT_AHEAD)
+    return files_.read_through(asked);
   if (asked.operation == farcall_io_op_close) {
     const std::lock_guard guard(mutex_);
     open_.erase(asked.file);

@@ -31,7 +31,8 @@ class mounted_files {
     mounted_files& files_;
   };
 
-  /// Performs an operation like file_calls::perform(), or FARCALL_IO_FLUSH.
+  /// Performs an operation like file_calls::perform(), or FARCALL_IO_FLUSH. A read may have the
+  /// flag FARCALL_IO_NOT_AHEAD.
   [[nodiscard]] std::int64_t perform(const farcall_io_request& asked) noexcept;
 
  private:

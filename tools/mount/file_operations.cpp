@@ -26,11 +26,13 @@ void take(mounted_prefix& of, node_number node, const farcall_io_opened_status& 
           fuse_file_info& info) {
   const std::uint64_t number = opened.opened.file;
   const bool is_seekable = !of.is_special() || own_link()->seek(number, 0, SEEK_CUR) >= 0;
-  info.fh = reinterpret_cast<std::uint64_t>(new open_file{number, node, is_seekable, info.flags});
-  of.nodes().note_open(node, number);
   // With O_APPEND only the host knows where the bytes of a write end, so that the system must not
   // keep them.
-  info.direct_io = of.is_special() || (info.flags & O_APPEND) != 0;
+  const bool is_cached = !of.is_special() && (info.flags & O_APPEND) == 0;
+  info.fh = reinterpret_cast<std::uint64_t>(
+      new open_file{number, node, is_seekable, is_cached, info.flags});
+  of.nodes().note_open(node, number);
+  info.direct_io = !is_cached;
   info.keep_cache = of.nodes().is_unchanged(node, opened.status);
 }
 
@@ -105,9 +107,11 @@ void read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t bytes, off_t offs
           fuse_file_info* info) {
   auto* const to = own_link()->result_memory();
   bytes = std::min(bytes, target_link::max_result);
+  const mounted_prefix& of = prefix_of(request);
   const open_file& file = file_of(*info);
+  const bool is_ahead = of.reads_ahead() && file.is_cached && (info->flags & O_DIRECT) == 0;
   const auto once = [&] {
-    return own_link()->read(file.number, to, bytes, host_offset(file, offset));
+    return own_link()->read(file.number, to, bytes, host_offset(file, offset), is_ahead);
   };
   const std::int64_t got = may_wait(request, *info) ? until_ready(request, -EAGAIN, once) : once();
   if (got < 0) return reply_result(request, got);

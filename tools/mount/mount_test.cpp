@@ -150,6 +150,29 @@ TEST_P(mounted_files, are_mapped_by_the_target_and_its_children) {
   EXPECT_EQ(content.back(), 'b');
 }
 
+TEST_P(mounted_files, that_are_written_are_the_same_for_other_descriptors) {
+  write_file(in("both"), std::string(20'000, 'a'));
+  const auto use = +[](const std::string& path) -> std::string {
+    const int reads = ::open(path.c_str(), O_RDONLY);
+    const auto* const mapped =
+        static_cast<char*>(::mmap(nullptr, 20'000, PROT_READ, MAP_SHARED, reads, 0));
+    if (mapped == MAP_FAILED || mapped[9'000] != 'a') return "mmap";
+    std::string seen(20'000, '\0');
+    if (::pread(reads, seen.data(), seen.size(), 0) != 20'000) return "pread";
+    const int writes = ::open(path.c_str(), O_WRONLY);
+    const std::string other(10'000, 'b');
+    if (::pwrite(writes, other.data(), other.size(), 5'000) != 10'000) return "pwrite";
+    void* const unreadable = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (::pwrite(writes, unreadable, 10, 0) != -1 || errno != EFAULT) return "EFAULT";
+    if (::pread(reads, seen.data(), seen.size(), 0) != 20'000) return "pread again";
+    if (seen != std::string(5'000, 'a') + other + std::string(5'000, 'a')) return "stale";
+    if (mapped[4'999] != 'a' || mapped[9'000] != 'b') return "stale mapping";
+    return ::close(writes) == 0 && ::close(reads) == 0 ? "" : "close";
+  };
+  EXPECT_EQ(sync(target_, use, in("both")), "");
+  EXPECT_EQ(content_of_file(in("both")).substr(4'999, 2), "ab");
+}
+
 TEST_P(mounted_files, are_used_by_static_programs_and_executed) {
   fs::copy_file(FARCALL_STATIC_PROGRAM, in("program"));
   EXPECT_EQ(shell("echo text > $I/t; $I/program $I/t"), "text\n");

@@ -52,6 +52,12 @@ class mounted_prefix {
   /// the prefix, whose inodes are numbers of files of this one, too.
   [[nodiscard]] std::uint64_t shown_inode(const farcall_io_status& of) const noexcept;
 
+  /// True if the system reads files ahead in large pieces.
+  [[nodiscard]] bool reads_ahead() const noexcept {
+    // Relaxed, because both ways to read are right at any time.
+    return reads_ahead_.load(std::memory_order_relaxed);
+  }
+
   /// Called by the first request of the system.
   void note_begin() noexcept;
 
@@ -59,6 +65,7 @@ class mounted_prefix {
   void start_thread();
   void serve() noexcept;
   void wait_for_begin();
+  void widen_read_ahead();
 
   /// Maximum number of requests of one mount that are served at a time.
   static constexpr int max_threads = 64;
@@ -74,6 +81,7 @@ class mounted_prefix {
   bool is_pipe_ = false;
   std::int64_t device_bytes_ = 0;
   std::uint64_t device_ = 0; ///< of the host, on which the prefix is
+  std::atomic<bool> reads_ahead_{false};
   std::optional<node_table> nodes_;
   fuse_session* session_ = nullptr;
   std::mutex mutex_;

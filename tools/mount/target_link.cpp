@@ -251,6 +251,17 @@ std::int64_t target_link::perform(const farcall_io_request& asked) noexcept {
   return reply.result;
 }
 
+std::int64_t target_link::read(std::uint64_t file, void* to, std::size_t bytes, std::int64_t offset,
+                               bool is_ahead) noexcept {
+  return perform({.operation = farcall_io_op_read,
+                  .flags = is_ahead ? FARCALL_IO_NOT_AHEAD : 0,
+                  .file = file,
+                  .offset = offset,
+                  .bytes = bytes,
+                  .result = to,
+                  .result_bytes = bytes});
+}
+
 std::int64_t target_link::flush(std::uint64_t file) noexcept {
   return perform({.operation = FARCALL_IO_FLUSH, .file = file});
 }

@@ -76,6 +76,10 @@ class target_link {
   FARCALL_IO_OPERATIONS(FARCALL_MOUNT_DEFINE)
 #undef FARCALL_MOUNT_DEFINE
 
+  /// Reads like read(). With `is_ahead`, the target does not read ahead, because the system does.
+  [[nodiscard]] std::int64_t read(std::uint64_t file, void* to, std::size_t bytes,
+                                  std::int64_t offset, bool is_ahead) noexcept;
+
   /// Waits for the writes to a file, and returns their first error.
   [[nodiscard]] std::int64_t flush(std::uint64_t file) noexcept;
 
