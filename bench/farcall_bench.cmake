@@ -14,6 +14,7 @@ add_library(
   bandwidth/target_block.cpp
   bandwidth/unregistered.cpp
   faults/faults.cpp
+  files/figures.cpp
   files/file_work.cpp
   files/files.cpp
   files/published.cpp
@@ -59,8 +60,8 @@ target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_
 set_target_properties(farcall_bench_parts PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})
 # Excluded from unity builds: their local names clash with other files'.
 set_source_files_properties(
-  am2/am2.cpp am2/peers.cpp bandwidth/connection.cpp bandwidth/unregistered.cpp files/file_work.cpp
-  files/files.cpp files/published.cpp load/load.cpp
+  am2/am2.cpp am2/peers.cpp bandwidth/connection.cpp bandwidth/unregistered.cpp files/figures.cpp
+  files/file_work.cpp files/files.cpp files/published.cpp load/load.cpp
   runner/loopback.cpp scale/connection.cpp scale/nodes.cpp scale/nodes_job.cpp veo/memory.cpp
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # Compiling these two headers takes most of the time.
@@ -142,7 +143,8 @@ endif()
 if(FARCALL_BUILD_TESTS)
   farcall_test_program(
     NAME farcall_bench_tests
-    SOURCES bandwidth/content_test.cpp bandwidth/unregistered_test.cpp offload/shares_test.cpp
+    SOURCES bandwidth/content_test.cpp bandwidth/unregistered_test.cpp
+            files/figures_test.cpp offload/shares_test.cpp
             report/model_test.cpp report/report_files_test.cpp report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
             runner/local_memory_test.cpp runner/loopback_peer_test.cpp runner/progress_test.cpp
             runner/ring_only_test.cpp runner/spin_barrier_test.cpp

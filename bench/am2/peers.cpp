@@ -61,7 +61,8 @@ am2_peers::am2_peers(link_kind kind, core_pair cores) {
   const std::string program = program_path();
   std::string targets = shm_target_on(cores.target);
   if (kind == link_kind::tcp) {
-    server_ = std::make_unique<server_process>(false, cores.target, program);
+    server_ =
+        std::make_unique<server_process>(server_choices{.cpu = cores.target, .served = program});
     targets = server_->url();
   }
   std::array<int, 2> ends{};

@@ -213,7 +213,7 @@ int run_attacks(const bench_options& options) {
   // Without this the server would log the refusal of each attack.
   setenv(settings::variable_of(settings::row("log")).c_str(), "error", 0);
   // Forks, so create it before any thread.
-  const server_process server(options.transport == "tls", std::nullopt);
+  const server_process server({.encrypted = options.transport == "tls"});
   const std::vector<attack_row> rows = measure_all(options, server);
   if (options.json) {
     print_json(to_json(rows, options, env));

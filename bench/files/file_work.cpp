@@ -8,15 +8,19 @@
 #include <farcall/base/unique_fd.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -24,6 +28,8 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::size_t buffer_alignment = 4096;
+/// Size of the buffer between file and record, which is the size of a large request to the host.
+constexpr std::size_t max_copied = std::size_t{1} << 20;
 
 std::string file_of(const file_work& work, std::uint64_t thread) {
   return fmt::format("{}.{}", work.path, thread);
@@ -87,13 +93,26 @@ bool writes(file_access access) {
   return access == file_access::write || access == file_access::write_in_a_row;
 }
 
+/// Returns a number below `count`, which is a power of two. Each call below `count` gets another
+/// number, so that no record is read twice. Consecutive calls get numbers that are far apart.
+std::uint64_t shuffled(std::uint64_t call, std::uint64_t count) {
+  const int bits = static_cast<int>(std::bit_width(count)) - 1;
+  const int half = std::max(1, bits / 2);
+  std::uint64_t number = call & (count - 1);
+  for (const std::uint64_t odd : {0x9e3779b97f4a7c15U, 0xbf58476d1ce4e5b9U}) {
+    number = number * odd & (count - 1);
+    number ^= number >> half;
+  }
+  return number;
+}
+
 /// Returns the offset of a call.
 std::uint64_t offset_of(const file_work& work, std::uint64_t call) {
   const std::uint64_t records = work.bytes / work.record;
-  // The multiplier is odd and large: offsets repeat late, and consecutive ones are far apart.
-  const std::uint64_t record =
-      work.access == file_access::read_anywhere ? (call * 0x9e3779b97f4a7c15U >> 20) : call;
-  return record % records * work.record;
+  const std::uint64_t record = work.access == file_access::read_anywhere
+                                   ? shuffled(call, std::bit_floor(records))
+                                   : call % records;
+  return record * work.record;
 }
 
 ssize_t call_once(const file_work& work, int file, record_buffer& buffer, std::uint64_t offset) {
@@ -110,9 +129,24 @@ ssize_t call_once(const file_work& work, int file, record_buffer& buffer, std::u
   }
 }
 
+/// Makes the system read from the file's source, and no more than was asked for if the offsets are
+/// random.
+void forget_cached(const file_work& work, int file) {
+  if (!work.drops_cache) return;
+  (void)::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  if (work.access == file_access::read_anywhere)
+    (void)::posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
+}
+
+void close_file(const file_work& work, unique_fd file, const std::string& path) {
+  if (writes(work.access) && ::fsync(file.get()) != 0) give_up(path, "fsync");
+  if (::close(file.release()) != 0) give_up(path, "close");
+}
+
 void work_of_thread(const file_work& work, std::uint64_t thread, spin_barrier& barrier) {
   const std::string path = file_of(work, thread);
   unique_fd file = open_file(path, writes(work.access) ? O_WRONLY : O_RDONLY);
+  forget_cached(work, file.get());
   record_buffer buffer(work.record);
   barrier.arrive_and_wait();
   barrier.arrive_and_wait(); // the clock was read between the two
@@ -124,8 +158,72 @@ void work_of_thread(const file_work& work, std::uint64_t thread, spin_barrier& b
     if (!writes(work.access) && !buffer.has_ends(offset, thread))
       throw failed_run(fmt::format("{}: other bytes at offset {}", path, offset));
   }
-  if (writes(work.access) && ::fsync(file.get()) != 0) give_up(path, "fsync");
-  if (::close(file.release()) != 0) give_up(path, "close");
+  close_file(work, std::move(file), path);
+}
+
+/// Moves a record in pieces, each through the buffer.
+bool copy_record(const file_work& work, int file, record_buffer& record, record_buffer& buffer,
+                 std::uint64_t offset) {
+  for (std::size_t begun = 0; begun < record.size();) {
+    const std::size_t bytes = std::min(buffer.size(), record.size() - begun);
+    const auto at = static_cast<off_t>(offset + begun);
+    if (writes(work.access)) std::memcpy(buffer.data(), record.data() + begun, bytes);
+    const ssize_t done = writes(work.access) ? ::pwrite(file, buffer.data(), bytes, at)
+                                             : ::pread(file, buffer.data(), bytes, at);
+    if (done != static_cast<ssize_t>(bytes)) return false;
+    if (!writes(work.access)) std::memcpy(record.data() + begun, buffer.data(), bytes);
+    begun += bytes;
+  }
+  return true;
+}
+
+/// Does every call whose remainder by `sharing` is `worker`'s, on the file that `sharing` workers
+/// share.
+void copied_work_of_thread(const file_work& work, std::uint64_t worker, std::uint64_t sharing,
+                           spin_barrier& barrier) {
+  const std::uint64_t thread = worker / sharing;
+  const std::string path = file_of(work, thread);
+  unique_fd file = open_file(path, writes(work.access) ? O_WRONLY : O_RDONLY);
+  record_buffer record(work.record);
+  record_buffer buffer(std::min(work.record, max_copied));
+  barrier.arrive_and_wait();
+  barrier.arrive_and_wait(); // the clock was read between the two
+  for (std::uint64_t call = worker % sharing; call < work.calls; call += sharing) {
+    const std::uint64_t offset = offset_of(work, call);
+    if (writes(work.access)) record.mark(offset, thread);
+    if (!copy_record(work, file.get(), record, buffer, offset))
+      give_up(path, "a call did not do all");
+  }
+  close_file(work, std::move(file), path);
+}
+
+/// Calls `body(i, barrier)` in threads, and returns nanoseconds from their common beginning to
+/// their end. `body` arrives at the barrier twice before it begins.
+template <class Body>
+double time_threads(std::uint64_t count, const Body& body) {
+  spin_barrier barrier(count + 1);
+  std::vector<std::thread> threads;
+  std::vector<std::exception_ptr> failures(count);
+  for (std::uint64_t t = 0; t < count; ++t) {
+    threads.emplace_back([&, t] {
+      try {
+        body(t, barrier);
+      } catch (...) {
+        failures[t] = std::current_exception();
+        barrier.arrive_and_drop();
+      }
+    });
+  }
+  barrier.arrive_and_wait();
+  const stopwatch watch;
+  barrier.arrive_and_wait();
+  for (std::thread& t : threads)
+    t.join();
+  const double taken = watch.nanoseconds();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return taken;
 }
 
 } // namespace
@@ -143,29 +241,21 @@ void make_files(const file_work& work) {
 }
 
 double do_file_work(const file_work& work) {
-  spin_barrier barrier(work.threads + 1);
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> failures(work.threads);
-  for (std::uint64_t t = 0; t < work.threads; ++t) {
-    threads.emplace_back([&, t] {
-      try {
-        work_of_thread(work, t, barrier);
-      } catch (...) {
-        failures[t] = std::current_exception();
-        barrier.arrive_and_drop();
-      }
-    });
-  }
-  barrier.arrive_and_wait();
-  const stopwatch watch;
-  barrier.arrive_and_wait();
-  for (std::thread& t : threads)
-    t.join();
-  const double taken = watch.nanoseconds();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
-  return taken;
+  return time_threads(work.threads, [&](std::uint64_t thread, spin_barrier& barrier) {
+    work_of_thread(work, thread, barrier);
+  });
+}
+
+double do_copied_work(const file_work& work) {
+  const std::uint64_t sharing = work.threads == 1 ? 2 : 1;
+  return time_threads(work.threads * sharing, [&](std::uint64_t worker, spin_barrier& barrier) {
+    copied_work_of_thread(work, worker, sharing, barrier);
+  });
+}
+
+bool is_fuse_mount(const std::string& path) {
+  struct statfs s{};
+  return ::statfs(path.c_str(), &s) == 0 && s.f_type == FUSE_SUPER_MAGIC;
 }
 
 void check_files(const file_work& work) {

@@ -1,5 +1,5 @@
+#include "figures.hpp"
 #include "file_work.hpp"
-#include "published.hpp"
 
 #include <bench/commands.hpp>
 #include <bench/runner/link.hpp>
@@ -8,19 +8,21 @@
 #include <tools/common/forked_process.hpp>
 #include <tools/common/io_library.hpp>
 #include <tools/common/json.hpp>
+#include <tools/common/mount_program.hpp>
 #include <tools/common/table.hpp>
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/unique_fd.hpp>
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <optional>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -28,8 +30,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-// Measures reads and writes of the host's files by a target, through the preloaded library, and by
-// the host itself.
+// Measures reads and writes of the host's files by the host itself, and by two targets: one has the
+// preloaded library, and one has a mount.
 
 namespace farcall::tool {
 
@@ -43,35 +45,10 @@ constexpr std::uint64_t gib = 1024 * mib;
 
 struct files_options : bench_options {
   std::string folder = "/dev/shm";
-  std::size_t bytes = 0; ///< of all files together; 0 for the default
+  std::string by = "both"; ///< --host-files-by
+  std::size_t bytes = 0;   ///< of all files together; 0 for the default
   bool descriptors = false;
 };
-
-struct files_row {
-  file_work work;
-  summary direct; ///< nanoseconds of a call, of all threads together
-  summary forwarded;
-  std::optional<double> plain_mb_s; ///< of a bare connection
-};
-
-const char* word_of(file_access access) {
-  switch (access) {
-  case file_access::write:
-    return "pwrite";
-  case file_access::read:
-    return "pread";
-  case file_access::write_in_a_row:
-    return "write";
-  case file_access::read_in_a_row:
-    return "read";
-  default:
-    return "pread, random";
-  }
-}
-
-bool is_write(file_access access) {
-  return access == file_access::write || access == file_access::write_in_a_row;
-}
 
 /// A temporary folder that is removed when this process ends, in any way. Forks, so create it
 /// before any thread.
@@ -137,50 +114,69 @@ std::vector<file_work> works_of(const files_options& options, std::uint64_t byte
       }
     }
   }
-  const std::uint64_t calls = options.quick ? 2'000 : 20'000;
+  for (const std::uint64_t record : {1 * mib, 16 * mib}) {
+    const std::uint64_t of_file = bytes / record * record;
+    works.push_back({.access = file_access::read_again,
+                     .record = record,
+                     .bytes = of_file,
+                     .calls = of_file / record});
+  }
+  const std::uint64_t calls = options.quick ? 200 : 20'000;
   for (const file_access access :
        {file_access::write_in_a_row, file_access::read_in_a_row, file_access::read_anywhere}) {
     works.push_back({.access = access,
                      .record = 4 * kib,
-                     .bytes = std::max(64 * mib, calls * 4 * kib / mib * mib + mib),
+                     .bytes = std::max(64 * mib, std::bit_ceil(calls) * 4 * kib),
                      .calls = calls,
                      .threads = 1});
   }
   return works;
 }
 
-double mb_per_second(const file_work& work, const summary& ns_per_call) {
-  return static_cast<double>(work.record) / ns_per_call.p50 * 1e3;
-}
+/// The targets that measure, if there is such a target.
+struct measuring_targets {
+  std::optional<node> preload;
+  std::optional<node> mount;
+};
 
 class files_measurement {
  public:
-  files_measurement(const files_options& options, const node& target, std::string folder,
+  files_measurement(const files_options& options, measuring_targets targets, std::string folder,
                     progress& bar)
-      : options_(options), target_(target), folder_(std::move(folder)), bar_(bar) {}
+      : options_(options), targets_(std::move(targets)), folder_(std::move(folder)), bar_(bar) {}
 
   files_row measure(file_work work) {
     bar_.begin_step(fmt::format("{} of {} by {}", word_of(work.access), format_bytes(work.record),
                                 work.threads));
-    work.path = fmt::format("{}/{}-{}", folder_, work.threads, work.bytes);
+    // Writes leave only the ends of their records, so that records of another size need new files.
+    work.path = fmt::format("{}/{}-{}-{}", folder_, work.threads, work.bytes, work.record);
     if (work.path != made_.path) {
       remove_made();
       make_files(work);
       made_ = work;
     }
-    const std::size_t samples = options_.batches_or(9, 3);
-    std::vector<double> direct;
-    std::vector<double> forwarded;
-    const double calls = static_cast<double>(work.calls * work.threads);
+    const bool is_again = work.access == file_access::read_again;
+    const bool is_small = work.record < min_large_record;
+    file_work of_target = work;
+    of_target.drops_cache = !is_write(work.access) && !is_again;
+    series direct([&] { return do_file_work(work); });
+    series limit([&] { return do_copied_work(work); });
+    series preload([&] { return sync(*targets_.preload, do_file_work, of_target); });
+    series mount([&] { return sync(*targets_.mount, do_file_work, of_target); });
+    std::vector<series*> all{&direct};
+    if (!is_small && !is_again) all.push_back(&limit);
+    // The preloaded library caches nothing.
+    if (targets_.preload && !is_again) all.push_back(&preload);
+    if (targets_.mount) all.push_back(&mount);
     // Once untimed, so that the files are in the page cache.
-    (void)do_file_work(work);
-    (void)sync(target_, do_file_work, work);
-    for (std::size_t i = 0; i < samples; ++i) {
-      direct.push_back(do_file_work(work) / calls);
-      forwarded.push_back(sync(target_, do_file_work, work) / calls);
+    for (series* const each : all)
+      (void)each->measure();
+    for (std::size_t i = 0; i < options_.batches_or(9, 3); ++i) {
+      for (series* const each : all)
+        each->add(static_cast<double>(work.calls * work.threads));
     }
     if (is_write(work.access)) check_files(work);
-    return {work, summarize(std::move(direct)), summarize(std::move(forwarded)), std::nullopt};
+    return {work, *direct.figure(), limit.figure(), preload.figure(), mount.figure(), std::nullopt};
   }
 
   void remove_made() {
@@ -190,8 +186,24 @@ class files_measurement {
   }
 
  private:
+  /// Samples of one way to do the work.
+  class series {
+   public:
+    explicit series(std::function<double()> once) : measure(std::move(once)) {}
+    void add(double calls) { samples_.push_back(measure() / calls); }
+    [[nodiscard]] std::optional<summary> figure() {
+      if (samples_.empty()) return std::nullopt;
+      return summarize(std::move(samples_));
+    }
+
+    std::function<double()> measure; ///< returns nanoseconds
+
+   private:
+    std::vector<double> samples_;
+  };
+
   const files_options& options_;
-  node target_;
+  measuring_targets targets_;
   std::string folder_;
   progress& bar_;
   file_work made_;
@@ -208,146 +220,108 @@ double plain_mb_s(loopback_peer& peer, std::uint64_t bytes, std::size_t samples)
   return static_cast<double>(bytes) / ns.p50 * 1e3;
 }
 
-std::string rate_cell(double mb_s) { return fmt::format("{:.0f}", mb_s); }
-
-std::string tables(const std::vector<files_row>& rows, bool has_plain) {
-  std::vector<table::column> columns{{"call", table::align::left},
-                                     {"record"},
-                                     {"threads"},
-                                     {"direct MB/s"},
-                                     {"forwarded"},
-                                     {"ratio"}};
-  if (has_plain) columns.insert(columns.end(), {{"connection"}, {"ratio"}});
-  columns.insert(columns.end(), {{"VE plain"}, {"VE accio"}});
-  table large{columns};
-  table small{{{"call", table::align::left},
-               {"record"},
-               {"direct p50"},
-               {"forwarded p1"},
-               {"p50"},
-               {"p99"},
-               {"p50 more"}}};
-  for (const files_row& row : rows) {
-    const file_work& work = row.work;
-    if (work.record < mib) {
-      small.add_row({word_of(work.access), format_bytes(work.record), format_time(row.direct.p50),
-                     format_time(row.forwarded.p1), format_time(row.forwarded.p50),
-                     format_time(row.forwarded.p99),
-                     format_time(std::max(0.0, row.forwarded.p50 - row.direct.p50))});
-      continue;
-    }
-    const double forwarded = mb_per_second(work, row.forwarded);
-    std::vector<std::string> cells{word_of(work.access),
-                                   format_bytes(work.record),
-                                   fmt::format("{}", work.threads),
-                                   rate_cell(mb_per_second(work, row.direct)),
-                                   rate_cell(forwarded),
-                                   format_ratio(row.direct.p50 / row.forwarded.p50)};
-    if (has_plain) {
-      cells.push_back(row.plain_mb_s ? rate_cell(*row.plain_mb_s) : "");
-      cells.push_back(row.plain_mb_s ? format_ratio(forwarded / *row.plain_mb_s) : "");
-    }
-    const auto published = published_file_rates(is_write(work.access), work.record, work.threads);
-    cells.push_back(published ? rate_cell(published->plain) : "");
-    cells.push_back(published ? rate_cell(published->accelerated) : "");
-    large.add_row(std::move(cells));
-  }
-  return fmt::format(
-      "each thread has a file of its own, which is there already; rates are medians of all threads "
-      "together, with fsync\n"
-      "direct: the same calls in this process; a ratio above 1 means faster than that{}\n"
-      "VE: NEC's vector card with a file in /dev/shm, as published, plain and accelerated\n\n{}\n"
-      "one thread; of a write, until it may go on\n\n{}",
-      has_plain ? ", or than one bare connection" : "", large.text(), small.text());
+void set_variable(const std::string& name, const std::string& value) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else uses the environment meanwhile
+  if (setenv(name.c_str(), value.c_str(), 1) != 0)
+    throw failed_run(fmt::format("cannot set {}: {}", name, reason_text(errno)));
 }
 
-json rows_json(const std::vector<files_row>& rows) {
-  json document = json::array();
-  for (const files_row& row : rows) {
-    document.push_back({{"call", word_of(row.work.access)},
-                        {"record", row.work.record},
-                        {"threads", row.work.threads},
-                        {"bytes_of_file", row.work.bytes},
-                        {"direct_mb_s", rounded(mb_per_second(row.work, row.direct), 1)},
-                        {"forwarded_mb_s", rounded(mb_per_second(row.work, row.forwarded), 1)},
-                        {"forwarded_to_direct", rounded(row.direct.p50 / row.forwarded.p50, 3)},
-                        {"direct_ns", percentiles_json(row.direct)},
-                        {"forwarded_ns", percentiles_json(row.forwarded)},
-                        {"plain_mb_s", row.plain_mb_s ? json(*row.plain_mb_s) : json()}});
-  }
-  return document;
-}
-
-report to_report(const std::vector<files_row>& rows, const link_session& session) {
-  row_chart large{"Files of the host, read and written by a target",
-                  "Floor: the same calls in this process. Rates are of all threads together.",
-                  {"bandwidth", unit::bytes_per_second},
-                  {}};
-  row_chart small{
-      "Small records, one thread",
-      "Floor: the same calls in this process. The time of a write ends when the call returns.",
-      {"time of a call"},
-      {}};
-  for (const files_row& row : rows) {
-    const file_work& work = row.work;
-    const std::string what =
-        fmt::format("{} of {}", word_of(work.access), format_bytes(work.record));
-    if (work.record < mib) {
-      small.rows.push_back({what, row.forwarded, row.direct, ""});
-      continue;
-    }
-    const auto rate = [&](double ns) { return static_cast<double>(work.record) / ns * 1e9; };
-    large.rows.push_back(
-        {fmt::format("{}, {} thread{}", what, work.threads, work.threads == 1 ? "" : "s"),
-         converted(row.forwarded, rate), converted(row.direct, rate),
-         row.plain_mb_s ? fmt::format("one bare connection: {:.0f} MB/s", *row.plain_mb_s) : ""});
-  }
-  return session.make_report("files", "Files of the host that a target reads and writes.",
-                             {std::move(large), std::move(small)});
-}
-
-/// Makes targets load the library and forward files, although they run on this machine.
+/// Makes targets of this run load the library and forward files, although they are on this machine.
 void prepare_targets(const files_options& options) {
   preload_io_library();
-  const char* const how = options.descriptors ? "descriptors" : "always";
+  set_variable("FARCALL_IO_FORWARD", options.descriptors ? "descriptors" : "always");
+  // A target mounts if farcall-mount has started it.
+  set_variable("FARCALL_HOST_FILES_BY", "auto");
+}
+
+/// The way to targets with mounts.
+struct mounting {
+  std::string program; ///< farcall-mount; empty if nothing is to be mounted
+  std::string why_not; ///< reason why no target has a mount, if the user wants one
+};
+
+/// Decides if the second target mounts the files. Targets that the user names are as their server
+/// makes them.
+mounting find_mounting(const files_options& options) {
+  if (options.by == "preload" || options.descriptors || !options.targets.empty()) return {};
+  constexpr const char* wrap = "FARCALL_WRAP";
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else uses the environment meanwhile
-  if (setenv("FARCALL_IO_FORWARD", how, 1) != 0)
-    throw failed_run(fmt::format("cannot set FARCALL_IO_FORWARD: {}", reason_text(errno)));
+  if (std::getenv(wrap) != nullptr)
+    return {"", fmt::format("{} is set, by which farcall-mount would start the target", wrap)};
+  const mount_check found = check_mounts();
+  if (!found.why_not.empty()) return {"", found.why_not};
+  // The two targets are the nodes 1 and 2.
+  if (kind_of(options) == link_kind::shm) set_variable(wrap, fmt::format("2:'{}'", found.program));
+  return {found.program, ""};
+}
+
+/// Asks the targets how they use files of the host.
+measuring_targets find_ways(const job& j, const files_options& options, const std::string& folder,
+                            std::string& why_not) {
+  measuring_targets found;
+  for (const node& target : j.targets())
+    (sync(target, is_fuse_mount, folder) ? found.mount : found.preload) = target;
+  if (options.by == "mount" && found.mount) found.preload.reset();
+  if (options.by == "preload" && found.preload) found.mount.reset();
+  if (options.by != "preload" && !options.descriptors && !found.mount && why_not.empty()) {
+    why_not = options.targets.empty() ? "the target's warning says why it has no mount"
+                                      : "the server's targets have none";
+  }
+  return found;
 }
 
 int run_files(const files_options& options) {
-  const bool has_plain = kind_of(options) != link_kind::shm;
-  if (options.descriptors && has_plain)
+  const bool has_connection = kind_of(options) != link_kind::shm;
+  if (options.descriptors && has_connection)
     throw usage_problem("--descriptors: open files can be passed on one machine only; leave out "
                         "--transport and --targets");
+  if (options.descriptors && options.by == "mount")
+    throw usage_problem("--descriptors is for the preloaded library; leave out "
+                        "--host-files-by=mount");
   prepare_targets(options);
+  mounting mounts = find_mounting(options);
   std::optional<loopback_peer> peer;
-  if (has_plain) peer.emplace(cores_of(options)); // forks, so before any thread
+  if (has_connection) peer.emplace(cores_of(options)); // forks, so before any thread
   const std::uint64_t bytes = options.bytes != 0 ? options.bytes : options.quick ? 64 * mib : gib;
   const std::vector<file_work> works = works_of(options, bytes);
   require_space(options.folder, std::max(bytes, 2 * 64 * mib));
   const run_folder folder(options.folder);
-  link_session session{options, "files", works.size()};
-  job_options job_options = session.link().targets(1);
+  link_session session{options, "files", works.size(), mounts.program};
+  job_options job_options =
+      mounts.program.empty() ? session.link().targets(1) : session.link().pair_of_targets();
   job_options.host_files = folder.path();
+  // farcall-mount would take /proc/self/exe for itself.
+  job_options.program = fs::read_symlink("/proc/self/exe").string();
   const job j{job_options};
-  files_measurement measurement(options, j.targets().front(), folder.path(), session.bar());
-  std::vector<files_row> rows;
+  const measuring_targets targets = find_ways(j, options, folder.path(), mounts.why_not);
+  if (options.by == "mount" && !targets.mount)
+    throw failed_run(fmt::format("--host-files-by=mount: {}", mounts.why_not));
+  files_figures figures{{}, has_connection, {}};
+  if (!mounts.why_not.empty())
+    figures.left_out.push_back(fmt::format("mount: not measured: {}", mounts.why_not));
+  files_measurement measurement(options, targets, folder.path(), session.bar());
   for (const file_work& work : works) {
-    rows.push_back(measurement.measure(work));
-    if (peer && work.record >= mib)
-      rows.back().plain_mb_s = plain_mb_s(*peer, work.record, options.batches_or(9, 5));
+    if (work.access == file_access::read_again && !targets.mount) continue;
+    figures.rows.push_back(measurement.measure(work));
+    if (peer && work.record >= min_large_record && work.access != file_access::read_again)
+      figures.rows.back().plain_mb_s = plain_mb_s(*peer, work.record, options.batches_or(9, 5));
   }
   measurement.remove_made();
   session.finish();
   if (options.json) {
-    print_json({{"files", rows_json(rows)},
+    print_json({{"files", files_json(figures)},
+                {"left_out", figures.left_out},
                 {"floor_ns", percentiles_json(session.floor().pooled())},
                 {"env", session.circumstances()}});
   } else {
-    print(session.heading() + tables(rows, has_plain));
+    print(session.heading() + files_tables(figures));
   }
-  options.draw([&] { return to_report(rows, session); });
+  options.draw([&] {
+    report drawn = session.make_report("files", "Files of the host that a target reads and writes.",
+                                       files_charts(figures));
+    drawn.left_out = figures.left_out;
+    return drawn;
+  });
   return 0;
 }
 
@@ -366,12 +340,17 @@ command command_files() {
                  .text = "Bytes of all files together (default: 1GiB, quick: 64MiB)",
                  .range = {{std::size_t{16} << 20, std::size_t{1} << 40}},
                  .is_size = true});
+  all.push_back({.name = "--host-files-by",
+                 .value = &o.by,
+                 .text = "Ways that are measured",
+                 .choices = {"both", "preload", "mount"},
+                 .shows_default = true});
   all.push_back({.name = "--descriptors",
                  .value = &o.descriptors,
                  .text = "The host opens the files and passes them, instead of the data"});
   return benchmark("files",
-                   "Files of the host read and written by a target through libfarcall-io.so, "
-                   "against the same calls here",
+                   "Files of the host read and written by a target through libfarcall-io.so and "
+                   "through a mount, against the same calls here",
                    std::move(all), options, run_files);
 }
 

@@ -63,11 +63,17 @@ link_kind kind_of(const bench_options& options) {
   return options.transport == "tls" ? link_kind::tls : link_kind::shm;
 }
 
-bench_link::bench_link(const bench_options& options, std::optional<int> cpu)
+bench_link::bench_link(const bench_options& options, std::optional<int> cpu,
+                       const std::string& started_by)
     : kind_(kind_of(options)), given_(options.targets), key_(options.key) {
   if (!given_.empty() || is_memory(kind_)) return;
-  server_ = std::make_unique<server_process>(kind_ == link_kind::tls, cpu);
+  server_choices choices{.encrypted = kind_ == link_kind::tls, .cpu = cpu};
+  server_ = std::make_unique<server_process>(choices);
   key_ = server_->key_file();
+  if (started_by.empty()) return;
+  choices.started_by = started_by;
+  choices.key_of_other = key_;
+  second_server_ = std::make_unique<server_process>(choices);
 }
 
 job_options bench_link::one_target(int cpu) const {
@@ -81,6 +87,11 @@ job_options bench_link::targets(std::size_t n) const {
     return job_at(is_memory(kind_) || kind_ == link_kind::ucx ? given_
                                                               : with_option(given_, "count", n));
   return job_at(server_ ? fmt::format("{}?count={}", server_->url(), n) : fmt::format("shm:{}", n));
+}
+
+job_options bench_link::pair_of_targets() const {
+  if (!second_server_) return targets(2);
+  return job_at(fmt::format("{},{}", server_->url(), second_server_->url()));
 }
 
 job_options bench_link::job_at(const std::string& urls) const {
@@ -97,9 +108,10 @@ std::string bench_link::text() const {
 }
 
 link_session::link_session(const bench_options& options, const std::string& title,
-                           std::size_t steps)
+                           std::size_t steps, const std::string& started_by)
     : env_(read_environment()), bar_(title, steps),
-      floor_(make_floor(kind_of(options), cores_of(options))), link_(options, std::nullopt) {
+      floor_(make_floor(kind_of(options), cores_of(options))),
+      link_(options, std::nullopt, started_by) {
   floor_->measure();
 }
 

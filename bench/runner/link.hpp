@@ -36,8 +36,10 @@ enum class link_kind { shm, tcp, tls, emulated, gpu, ucx };
 /// May fork, so create it before any thread or job is started.
 class bench_link {
  public:
-  /// With `cpu`, the own server and all its targets are bound to that processor.
-  bench_link(const bench_options& options, std::optional<int> cpu);
+  /// With `cpu`, the own server and all its targets are bound to that processor. With `started_by`,
+  /// a second own server starts its targets by that program.
+  bench_link(const bench_options& options, std::optional<int> cpu,
+             const std::string& started_by = {});
 
   [[nodiscard]] link_kind kind() const { return kind_; }
 
@@ -47,6 +49,9 @@ class bench_link {
   /// Returns options for a job with `n` targets on any processors; the user's URL may name another
   /// number.
   [[nodiscard]] job_options targets(std::size_t n) const;
+  /// Returns options for a job with a target of each own server, or with two targets of this
+  /// machine.
+  [[nodiscard]] job_options pair_of_targets() const;
 
   /// Returns the line above a table.
   [[nodiscard]] std::string text() const;
@@ -58,6 +63,7 @@ class bench_link {
   std::string given_; ///< the user's URLs; empty if there are none
   std::string key_;
   std::unique_ptr<server_process> server_;
+  std::unique_ptr<server_process> second_server_;
 };
 
 /// Returns the floor of a kind of link, between two cores; for a GPU, of that device.
@@ -68,8 +74,9 @@ class bench_link {
 /// after.
 class link_session {
  public:
-  /// Measures the floor for the first time.
-  link_session(const bench_options& options, const std::string& title, std::size_t steps);
+  /// Measures the floor for the first time. `started_by` is an argument of bench_link.
+  link_session(const bench_options& options, const std::string& title, std::size_t steps,
+               const std::string& started_by = {});
 
   [[nodiscard]] const bench_link& link() const { return link_; }
   [[nodiscard]] const floor_probe& floor() const { return *floor_; }

@@ -54,22 +54,26 @@ void forget_keys_of_environment() {
 
 } // namespace
 
-server_process::server_process(bool encrypted, std::optional<int> cpu, const std::string& served) {
+server_process::server_process(const server_choices& choices) : key_file_(choices.key_of_other) {
   forget_keys_of_environment();
-  if (encrypted) key_.emplace();
+  if (choices.encrypted && key_file_.empty()) key_file_ = key_.emplace().path();
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw failed_run(fmt::format("cannot create a pipe: {}", reason_text(errno)));
   const unique_fd from{ends[0]};
   unique_fd to{ends[1]};
-  const std::string key = key_ ? "--farcall-key=" + key_file() : "--farcall-plain=yes";
+  const std::string served = choices.served.empty() ? program : choices.served;
+  const bool is_direct = choices.started_by.empty();
+  std::vector<std::string> words{program, "--farcall-serve=127.0.0.1:0",
+                                 "--farcall-program=" + (is_direct ? served : choices.started_by),
+                                 choices.encrypted ? "--farcall-key=" + key_file()
+                                                   : "--farcall-plain=yes"};
+  if (!is_direct) words.push_back(served);
   process_ = std::make_unique<forked_process>([&]() -> int {
-    if (cpu) pin_this_thread(*cpu);
+    if (choices.cpu) pin_this_thread(*choices.cpu);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    become_program({program, "--farcall-serve=127.0.0.1:0",
-                    "--farcall-program=" + (served.empty() ? program : served), key},
-                   -1, to.get());
+    become_program(words, -1, to.get());
   });
   to.reset();
   const std::string line = read_line(from.get(), std::chrono::steady_clock::now() + max_start);
@@ -81,8 +85,6 @@ server_process::~server_process() {
   if (process_->alive()) kill(process_->pid(), SIGTERM);
   (void)process_->wait_until(std::chrono::steady_clock::now() + max_end);
 }
-
-std::string server_process::key_file() const { return key_ ? key_->path() : ""; }
 
 std::string url_of_announcement(std::string_view line) {
   const std::size_t begin = line.find("tcp://");

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,7 +114,7 @@ report to_report(const start_result& r, const start_options& options, const envi
 int run_start(const start_options& options) {
   const environment env = read_environment();
   // Forks, so create it before any thread.
-  const server_process server(options.transport == "tls", std::nullopt);
+  const server_process server({.encrypted = options.transport == "tls"});
   progress bar("start", 2);
   const start_result result = measure_all(options, server, bar);
   bar.finish();

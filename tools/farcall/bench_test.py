@@ -114,6 +114,25 @@ def check_faults(farcall):
             raise SystemExit(f"{row}")
 
 
+def check_files(farcall):
+    expect(run(farcall, "bench", "files", "--descriptors", "--host-files-by=mount"), 2,
+           "farcall: --descriptors is for the preloaded library", "err")
+    small = ("bench", "files", "--quick", "--size", "16MiB", "--json")
+    for transport in ("shm", "tcp"):
+        done = run_drawn(2, farcall, *small, "--transport", transport)
+        document = json.loads(done.stdout)
+        ways = ["preload", *(() if document["left_out"] else ("mount",))]
+        again = [row for row in document["files"] if row["call"] == "pread, again"]
+        others = [row for row in document["files"] if row["call"] != "pread, again"]
+        if len(others) != 11 or len(again) != 2 * (len(ways) - 1) or any(r["preload"] for r in again):
+            raise SystemExit(f"{transport}: other rows: {document['files']}")
+        for row in others:
+            if any(not 0 < row[way]["ns"]["p1"] <= row[way]["ns"]["p50"] for way in ways):
+                raise SystemExit(f"{transport}: {row}")
+            if (row["limit"] is None) != (row["record"] < 1 << 20):
+                raise SystemExit(f"{transport}: {row}")
+
+
 def check_without(farcall):
     with tempfile.TemporaryDirectory() as folder:
         picture = os.path.join(folder, "picture.svg")
@@ -132,7 +151,7 @@ def check_without(farcall):
 
 
 PARTS = {"door": check_door, "scale": check_scale, "unregistered": check_unregistered,
-         "am2": check_am2, "faults": check_faults, "without": check_without}
+         "am2": check_am2, "faults": check_faults, "files": check_files, "without": check_without}
 
 
 def main():
