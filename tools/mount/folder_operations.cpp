@@ -40,7 +40,7 @@ struct listed_entry {
   std::size_t bytes; ///< that it takes in the memory
 };
 
-/// Returns the next entry, or nothing if it is cut off.
+/// Returns the next entry, or nothing if it is truncated.
 std::optional<listed_entry> entry_at(const open_folder& folder) {
   listed_entry found{};
   const std::byte* const from = folder.listed.data() + folder.at;

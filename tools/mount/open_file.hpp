@@ -14,7 +14,7 @@ struct open_file {
   std::uint64_t number; ///< at the host
   node_number node;
   bool is_seekable; ///< false for pipes, terminals and the like, which have no offsets
-  bool is_cached; ///< the system keeps the contents
+  bool is_cached;   ///< the system keeps the contents
   std::atomic<int> flags;
   /// True if there may be writes that the host has not done.
   std::atomic<bool> is_written{false};

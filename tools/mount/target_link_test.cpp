@@ -30,7 +30,7 @@ namespace {
 
 /// Makes a process in a namespace of processes whose /proc this process does not have. Prints if
 /// the process has ended, before and after it was killed.
-int watcher_in_another_namespace() {
+int observer_in_another_namespace() {
   if (::unshare(CLONE_NEWPID) != 0) {
     say("no namespace");
     return 0;
@@ -56,11 +56,11 @@ int watcher_in_another_namespace() {
   say(!is_there ? "has ended" : target.has_ended() ? "has ended later" : "goes on");
   ::_exit(0);
 }
-const role the_watcher("watcher in another namespace", watcher_in_another_namespace);
+const role the_observer("observer in another namespace", observer_in_another_namespace);
 
 TEST(targets_in_another_namespace, end_when_their_process_ends) {
-  role_process watcher("watcher in another namespace");
-  const std::string said = watcher.line();
+  role_process observer("observer in another namespace");
+  const std::string said = observer.line();
   if (said == "no namespace") GTEST_SKIP() << "this system allows no namespaces";
   EXPECT_EQ(said, "has ended later");
 }
