@@ -172,7 +172,8 @@ std::optional<beneath> find_prefix(std::span<const prefix> prefixes, std::string
 
 access_list::access_list(std::vector<prefix> prefixes) : prefixes_(std::move(prefixes)) {
   for (const prefix& p : prefixes_) {
-    root r{unique_fd(::open(p.path.c_str(), O_PATH | O_CLOEXEC)), false};
+    root r;
+    r.name = unique_fd(::open(p.path.c_str(), O_PATH | O_CLOEXEC));
     if (!r.name) {
       const bool has_odd_end =
           p.path.find(':') != std::string::npos || p.path.find(' ') != std::string::npos;
