@@ -341,7 +341,9 @@ TEST(process_program, may_have_blanks_in_its_path) {
     veo_proc_handle* const proc =
         named == nullptr ? veo_proc_create_static(0, program.c_str()) : veo_proc_create(0);
     EXPECT_NE(proc, nullptr) << last_error();
-    if (proc != nullptr) EXPECT_EQ(veo_proc_destroy(proc), 0);
+    if (proc != nullptr) {
+      EXPECT_EQ(veo_proc_destroy(proc), 0);
+    }
   }
   std::filesystem::remove_all(folder);
 }
