@@ -16,6 +16,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -47,7 +49,10 @@ membership_options options(const std::string& targets) {
   o.lane_bytes = 64 << 10;
   o.heap_bytes = std::uint64_t{64} << 20;
   o.heartbeat_timeout = std::chrono::seconds(5);
-  o.settings.resize(6 * sizeof(std::int64_t)); // no spinning, no waiting in destructors, no equals
+  // No spinning, no waiting in destructors, a start timeout of 10 s, no equals.
+  o.settings.resize(7 * sizeof(std::int64_t));
+  const std::int64_t start_timeout = 10'000;
+  std::memcpy(o.settings.data() + 3 * sizeof start_timeout, &start_timeout, sizeof start_timeout);
   return o;
 }
 
