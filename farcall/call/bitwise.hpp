@@ -9,7 +9,6 @@
 #include <climits>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <tuple>
 #include <type_traits>

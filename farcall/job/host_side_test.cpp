@@ -49,7 +49,7 @@ membership_options options(const std::string& targets) {
   o.lane_bytes = 64 << 10;
   o.heap_bytes = std::uint64_t{64} << 20;
   o.heartbeat_timeout = std::chrono::seconds(5);
-  // No spinning, no waiting in destructors, a start timeout of 10 s, no equals.
+  // Zeros turn off spinning, waits in destructors, and equals.
   o.settings.resize(7 * sizeof(std::int64_t));
   const std::int64_t start_timeout = 10'000;
   std::memcpy(o.settings.data() + 3 * sizeof start_timeout, &start_timeout, sizeof start_timeout);
