@@ -5,6 +5,7 @@ Run as: check_commands.py [project root]. `.ci/run` runs in a temporary folder, 
 that only records its arguments.
 """
 
+import concurrent.futures
 import pathlib
 import re
 import shutil
@@ -64,8 +65,11 @@ def problems(root):
         yield f"{CI}: ends with {status}, although every command has passed:\n{output}"
     for name in sorted(listed - {call.split(" ")[0] for call in calls}):
         yield f"{CI}: runs ./run {name} in no form"
-    for name in sorted(listed & {call.split(" ")[0] for call in calls}):
-        status, output, _ = try_ci(root / CI, failing=name)
+    names = sorted(listed & {call.split(" ")[0] for call in calls})
+    # All at once, because a run mostly waits for its steps.
+    with concurrent.futures.ThreadPoolExecutor(len(names) or 1) as threads:
+        tried = list(threads.map(lambda name: try_ci(root / CI, failing=name), names))
+    for name, (status, output, _) in zip(names, tried):
         if status == 0 or not re.search(rf"^FAILED .*\./run {name}\b", output, re.M):
             yield f"{CI}: ends with {status}, although ./run {name} has failed:\n{output}"
 
