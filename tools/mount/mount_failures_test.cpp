@@ -134,11 +134,12 @@ void stop_others() {
     for (;;)
       ::pause();
   };
-  ::sigaction(SIGUSR1, &stops, nullptr);
+  // One of the few signals that the library's threads do not block.
+  ::sigaction(SIGTRAP, &stops, nullptr);
   int asked = 0;
   for (const auto& each : fs::directory_iterator("/proc/self/task")) {
     const pid_t thread = std::stoi(each.path().filename());
-    if (thread != ::gettid() && ::syscall(SYS_tgkill, ::getpid(), thread, SIGUSR1) == 0) ++asked;
+    if (thread != ::gettid() && ::syscall(SYS_tgkill, ::getpid(), thread, SIGTRAP) == 0) ++asked;
   }
   while (stopped_threads.load() < asked)
     std::this_thread::yield();
