@@ -53,16 +53,16 @@ void open_as(int number, const std::string& path) {
   ::close(fd);
 }
 
-/// Puts a file of the target at a number, which must be free. Returns 0 if a write to the number
-/// reaches that file.
+/// Puts a file of the target at a number. Returns 0 if a write to the number reaches that file, or
+/// if another thread, such as one that accepts connections, has taken the number.
 std::int64_t reuse(int number, int local) {
   const int fd = ::fcntl(local, F_DUPFD, number);
   struct stat s{};
   (void)::ftruncate(local, 0);
-  const bool is_written = fd == number && ::pwrite(fd, "secret", 6, 0) == 6 &&
-                          ::fstat(local, &s) == 0 && s.st_size == 6;
+  const bool is_written =
+      ::pwrite(fd, "secret", 6, 0) == 6 && ::fstat(local, &s) == 0 && s.st_size == 6;
   ::close(fd);
-  return is_written ? 0 : 1;
+  return is_written || fd != number ? 0 : 1;
 }
 
 std::vector<std::int64_t> close_in_each_way(const std::string& in) {
