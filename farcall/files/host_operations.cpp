@@ -91,7 +91,7 @@ void append_entry(int folder, const dirent64& from, std::byte*& to) noexcept {
   // Begin with what the folder tells. For "." and "..", leave it at that, because the folder above
   // a prefix is outside of it; also for files whose status the host cannot get.
   entry.status.inode = from.d_ino;
-  entry.status.mode = DTTOIF(from.d_type);
+  entry.status.mode = static_cast<std::uint64_t>(DTTOIF(from.d_type));
   if (name == "." || name == "..") {
     entry.status.mode = S_IFDIR;
   } else {
