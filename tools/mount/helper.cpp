@@ -12,13 +12,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -30,10 +28,6 @@
 
 namespace farcall::mount {
 namespace {
-
-/// Time for which the helper replies errors after the target's end, to programs that still use the
-/// mounts. Then the helper ends, and with it the mounts.
-constexpr std::chrono::seconds time_after_end{5};
 
 /// The target's request, and the process that has sent it.
 struct wish {
@@ -88,25 +82,21 @@ std::optional<wish> receive_wish(int socket) {
 
 using mounts = std::vector<std::unique_ptr<mounted_prefix>>;
 
-/// Ends the mounts that no process uses. Returns true if none are left.
-bool unmount_unused(mounts& all) {
+/// Unmounts after a failed start, so that the target reaches what the mounts cover.
+void unmount(mounts& all) noexcept {
+  while (!all.empty() && !all.back()->is_mounted())
+    all.pop_back();
   while (!all.empty() && ::umount2(all.back()->path().c_str(), UMOUNT_NOFOLLOW) == 0) {
     // The threads of the mount may still use the object.
     [[maybe_unused]] const mounted_prefix* const leaked = all.back().release();
     all.pop_back();
   }
-  return all.empty();
 }
 
-/// Waits for the end of the target, and then until no process uses the mounts, but not for long.
-void wait_for_end(target_process& target, mounts& all) {
+void wait_for_end(const target_process& target) noexcept {
   pollfd end{target.end_fd(), POLLIN, 0};
   while (::poll(&end, 1, -1) != 1) {
   }
-  target.note_end();
-  const auto last = std::chrono::steady_clock::now() + time_after_end;
-  while (!unmount_unused(all) && std::chrono::steady_clock::now() < last)
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 /// Replies a text and its terminating zero byte.
@@ -115,7 +105,8 @@ void reply(int socket, const std::string& text) {
 }
 
 /// Serves one target until its end, and ends this process without destroying anything, because the
-/// threads of the mounts still run.
+/// threads of the mounts still run. The mounts stay, without a server: programs that the target has
+/// started get ENOTCONN there, instead of files of this machine that have the same paths.
 [[noreturn]] void serve(unique_fd socket) {
   std::optional<target_process> target;
   std::optional<target_link> link;
@@ -135,16 +126,14 @@ void reply(int socket, const std::string& text) {
     for (const auto& each : all)
       each->mount();
   } catch (const std::exception& e) {
-    while (!all.empty() && !all.back()->is_mounted())
-      all.pop_back();
-    (void)unmount_unused(all);
+    unmount(all);
     remove_covers();
     reply(socket.get(), e.what());
     ::_exit(1);
   }
   reply(socket.get(), "");
   socket.reset();
-  wait_for_end(*target, all);
+  wait_for_end(*target);
   ::_exit(0);
 }
 

@@ -222,44 +222,87 @@ TEST_P(forks_of_mounted_files, share_open_files_with_the_target) {
   EXPECT_EQ(content_of_file(in("shared")), "target child target");
 }
 
-/// Forks a child that uses a file until it gets an error, and then reports the error by a pipe that
-/// has a name. Returns the child's process number.
-pid_t fork_reader(const std::string& file, const std::string& report) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  ::setsid();
-  int error = 0;
-  while (error == 0) {
-    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    char byte = 0;
-    if (fd < 0 || ::read(fd, &byte, 1) != 1) error = errno;
-    ::close(fd);
-    ::usleep(10'000);
-  }
+/// Opens and reads a file; returns the error, or 0.
+int error_of_reading(const std::string& file) {
+  const unique_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  char byte = 0;
+  return fd && ::read(fd.get(), &byte, 1) == 1 ? 0 : errno;
+}
+
+[[noreturn]] void report_and_exit(int error, const std::string& report) {
   const int to = ::open(report.c_str(), O_WRONLY);
   const std::string text = std::to_string(error);
   (void)!::write(to, text.data(), text.size());
   ::_exit(0);
 }
 
-TEST_P(forks_of_mounted_files, get_errors_after_the_end_of_the_target) {
-  const scratch_tree outside;
-  write_file(in("f"), "text");
-  ASSERT_EQ(::mkfifo((outside / "report").c_str(), 0600), 0);
-  const unique_fd report(::open((outside / "report").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  const pid_t child = sync(target_, fn<&fork_reader>, in("f"), outside / "report");
-  ASSERT_GT(child, 0);
-  // The target's own work goes on beside the child.
-  EXPECT_EQ(shell("cat $I/f"), "text");
-  job_.reset();
-  server_.reset();
-  std::array<char, 16> said{};
-  EXPECT_TRUE(eventually([&] { return ::read(report.get(), said.data(), said.size()) > 0; }))
-      << "the child hangs, or still reads";
-  EXPECT_THAT(std::string(said.data()),
-              ::testing::AnyOf(std::to_string(EIO), std::to_string(ENOTCONN),
-                               std::to_string(ECONNABORTED), std::to_string(ENOENT)));
-  ::kill(child, SIGKILL);
+/// Forks a child that reads a file until it gets an error, and reports the error by a named pipe.
+/// Returns the child's process number.
+pid_t fork_reader(const std::string& file, const std::string& report) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::setsid();
+  int error = 0;
+  while ((error = error_of_reading(file)) == 0)
+    ::usleep(10'000);
+  report_and_exit(error, report);
+}
+
+/// Like fork_reader(), but the child reads the file once, some time after the end of the target.
+pid_t fork_late_reader(const std::string& file, const std::string& report) {
+  const pid_t target = ::getpid();
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::setsid();
+  while (::kill(target, 0) == 0)
+    ::usleep(10'000);
+  ::usleep(300'000);
+  report_and_exit(error_of_reading(file), report);
+}
+
+/// Ends the target while its child reads, and checks the error that the child reports.
+class orphans_of_mounted_files : public mounting_job {
+ protected:
+  void SetUp() override {
+    mounting_job::SetUp();
+    if (IsSkipped()) return;
+    write_file(in("f"), "text");
+    ASSERT_EQ(::mkfifo((outside_ / "report").c_str(), 0600), 0);
+    report_ = unique_fd(::open((outside_ / "report").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  }
+
+  void expect_an_error_at(pid_t child) {
+    ASSERT_GT(child, 0);
+    // The target's own work goes on beside the child.
+    EXPECT_EQ(shell("cat $I/f"), "text");
+    job_.reset();
+    server_.reset();
+    std::array<char, 16> said{};
+    EXPECT_TRUE(eventually([&] { return ::read(report_.get(), said.data(), said.size()) > 0; }))
+        << "the child hangs, or still reads";
+    EXPECT_THAT(std::string(said.data()),
+                ::testing::AnyOf(std::to_string(EIO), std::to_string(ENOTCONN),
+                                 std::to_string(ECONNABORTED)));
+    ::kill(child, SIGKILL);
+  }
+
+  [[nodiscard]] std::string report() const { return outside_ / "report"; }
+
+ private:
+  scratch_tree outside_;
+  unique_fd report_;
+};
+
+INSTANTIATE_TEST_SUITE_P(over, orphans_of_mounted_files, ::testing::Values("shm", "tcp"),
+                         name_of_route);
+
+TEST_P(orphans_of_mounted_files, get_errors_after_the_end_of_the_target) {
+  expect_an_error_at(sync(target_, fn<&fork_reader>, in("f"), report()));
+}
+
+// The machine of the target may have a file at the same path, as in this test.
+TEST_P(orphans_of_mounted_files, do_not_reach_files_of_their_machine) {
+  expect_an_error_at(sync(target_, fn<&fork_late_reader>, in("f"), report()));
 }
 
 } // namespace

@@ -103,7 +103,8 @@ target_process::target_process(std::string socket, pid_t pid)
 bool target_process::has_ended() noexcept {
   if (ended_.load(std::memory_order_relaxed)) return true;
   pollfd end{end_.get(), POLLIN, 0};
-  if (::poll(&end, 1, 0) == 1 || are_all_threads_ending()) note_end();
+  if (::poll(&end, 1, 0) == 1 || are_all_threads_ending())
+    ended_.store(true, std::memory_order_relaxed);
   return ended_.load(std::memory_order_relaxed);
 }
 

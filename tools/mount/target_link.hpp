@@ -29,8 +29,6 @@ class target_process {
   /// still exist, because one of its threads waits for a file of the mount, and it keeps its
   /// sockets open. It would never reply to a request.
   [[nodiscard]] bool has_ended() noexcept;
-  /// Makes has_ended() true.
-  void note_end() noexcept { ended_.store(true, std::memory_order_relaxed); }
 
   /// Connects to the target's server. Returns an empty descriptor on failure.
   [[nodiscard]] unique_fd connect() const noexcept;
