@@ -185,13 +185,18 @@ class space_wait final : public wait_condition {
 };
 
 /// Waits until the peer has taken a closed lane back. The thread polls, because the peer does not
-/// notify.
+/// notify. The times between its polls grow with the wait, because each poll looks at all lanes of
+/// the peer: thousands of threads that polled all the time would leave the peer no processor.
 class lane_wait final : public wait_condition {
  public:
   lane_wait(engine& e, node_id node, const lane_shape& shape, time_point deadline) noexcept
       : wait_condition(deadline), engine_(e), node_(node), shape_(shape) {}
 
   state poll() noexcept override {
+    const time_point now = clock::now();
+    if (now < next_try_) return state::pending;
+    next_try_ = now + interval_;
+    interval_ = std::min(2 * interval_, max_interval);
     continuation_list due = engine_.lanes().reap();
     if (!due.is_empty()) {
       queue_continuations(due);
@@ -209,7 +214,7 @@ class lane_wait final : public wait_condition {
   }
   bool poll_again() noexcept override { return false; }
   [[nodiscard]] time_point next_poll() const noexcept override {
-    return std::min(deadline(), clock::now() + space_interval);
+    return std::min(deadline(), next_try_);
   }
 
   /// Returns the opened lane, or throws the error with which opening it has failed.
@@ -222,9 +227,13 @@ class lane_wait final : public wait_condition {
   }
 
  private:
+  static constexpr clock::duration max_interval = std::chrono::milliseconds(20);
+
   engine& engine_;
   node_id node_;
   lane_shape shape_;
+  time_point next_try_{};
+  clock::duration interval_ = std::chrono::microseconds(1);
   std::optional<endpoint> opened_;
   std::exception_ptr why_not_;
 };
