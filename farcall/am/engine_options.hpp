@@ -39,6 +39,9 @@ struct engine_options {
   /// lanes for stops of calls. The value must be the same on all nodes.
   bool has_one_worker = false;
   wait_policy waiting;
+  /// True if threads of the program act as the first worker, through worker_pool::pulled(). The
+  /// other workers help while no thread does.
+  bool first_is_pulled = false;
   /// Wait policy of worker threads; if empty, `waiting` applies. On hosts and in jobs of equals it
   /// spins for a shorter time, because the program's own threads need the CPUs.
   std::optional<wait_policy> waiting_of_workers;

@@ -13,15 +13,17 @@
 
 namespace farcall::test {
 
-/// An engine of one node that calls itself, without a job.
+/// An engine of one node that calls itself, without a job. If `first_is_pulled` is true, it has one
+/// worker more, which helps the first one.
 class lone_engine {
  public:
   explicit lone_engine(std::vector<am::handler_function> handlers, std::uint32_t workers = 1,
-                       const call_context* context = nullptr)
+                       const call_context* context = nullptr, bool first_is_pulled = false)
       : doorbells_(std::make_unique<doorbell[]>(doorbell_count)),
         transport_(self::make({0, ring_bytes, {doorbells_.get(), doorbell_count}})) {
     am::engine_options o;
-    o.workers = workers;
+    o.workers = workers + (first_is_pulled ? 1 : 0);
+    o.first_is_pulled = first_is_pulled;
     o.handlers = std::move(handlers);
     o.context = context;
     o.doorbells = {doorbells_.get(), doorbell_count};

@@ -36,6 +36,8 @@ fiber_scheduler* fiber_scheduler::mine() noexcept { return of_this_thread; }
 
 void fiber_scheduler::leave_thread() noexcept { of_this_thread = nullptr; }
 
+void fiber_scheduler::enter_thread() noexcept { of_this_thread = this; }
+
 std::unique_ptr<fiber> fiber_scheduler::take_fiber() noexcept {
   // Relaxed, because the variable is only a count and orders no other memory access.
   if (suspended_in_process.load(std::memory_order_relaxed) >= max_suspended) return nullptr;

@@ -67,6 +67,9 @@ class fiber_scheduler {
   /// Makes the calling thread one that runs no handlers. Call in a forked child, or when a thread
   /// is detached although its handlers are still suspended. Call outside fibers.
   static void leave_thread() noexcept;
+  /// Makes this scheduler, which was made by the calling thread, its scheduler again after
+  /// leave_thread().
+  void enter_thread() noexcept;
 
   [[nodiscard]] bool is_on_fiber() const noexcept { return current_ != nullptr; }
   [[nodiscard]] bool has_suspended() const noexcept { return !suspended_.empty(); }

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 namespace farcall {
 struct call_context;
@@ -35,6 +37,11 @@ class request_context {
   [[nodiscard]] const std::byte* arguments() const noexcept { return arguments_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool in_ring() const noexcept { return in_ring_; }
+  /// Gives the caller arguments that are not in the ring, so that they stay valid until the reply
+  /// even if it is deferred. Returns null if they are in mapped memory, where they stay anyway.
+  [[nodiscard]] std::unique_ptr<std::byte[]> take_arguments() noexcept {
+    return copy_ != nullptr ? std::move(*copy_) : nullptr;
+  }
   /// Returns the four bytes that the caller sent in the request header. They are untrusted, like
   /// the arguments.
   [[nodiscard]] std::uint32_t extra() const noexcept { return extra_; }
@@ -95,6 +102,7 @@ class request_context {
   node_id source_ = no_node;
   std::uint32_t slot_ = no_slot;
   const std::byte* arguments_ = nullptr;
+  std::unique_ptr<std::byte[]>* copy_ = nullptr; ///< owner of the arguments; null if not a copy
   std::uint64_t bytes_ = 0;
   std::uint32_t extra_ = 0;
   bool in_ring_ = true;

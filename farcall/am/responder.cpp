@@ -370,8 +370,8 @@ void responder::run_rendezvous(request_context& request, handler_key key) noexce
     rendezvous_body where{};
     std::memcpy(&where, request.arguments_, sizeof where);
     request.release();
-    const remote_bytes bytes =
-        engine_->peers().read_remote(endpoint_.peer, where.address, where.bytes);
+    remote_bytes bytes = engine_->peers().read_remote(endpoint_.peer, where.address, where.bytes);
+    request.copy_ = &bytes.copy;
     request.arguments_ = bytes.data;
     request.bytes_ = where.bytes;
     request.in_ring_ = false;

@@ -109,6 +109,14 @@ class worker {
   [[nodiscard]] bool is_asleep() const noexcept {
     return is_asleep_.load(std::memory_order_relaxed);
   }
+  /// Makes the worker one that threads of the program act as; see pulled_worker.
+  void set_pulled() noexcept { is_pulled_ = true; }
+  /// True if requests may wait in a lane because the worker is busy elsewhere. A worker of a single
+  /// lane that runs a handler of this lane delays no other request. Any thread may call it, without
+  /// the mutex.
+  [[nodiscard]] bool may_delay_requests() const noexcept {
+    return lanes_here() > (is_pulled_ ? 0U : 1U);
+  }
   /// Notes that the worker has polled its lanes and found no request. If it has many lanes, it has
   /// polled only some of them. Call without the mutex.
   void note_idle() noexcept {
@@ -206,6 +214,7 @@ class worker {
   doorbell* wakes_;
   worker_counters& counters_;
   bool shares_lanes_;
+  bool is_pulled_ = false;
   /// Lanes, indexed by place. The places below `places_` are in use, though some of them may be
   /// empty. Only the thread of a lane's home destroys the lane.
   std::vector<lane_place<responder>> lanes_;

@@ -36,14 +36,12 @@ bool worker_group::take_over(worker& w, bool at_once) noexcept {
 }
 
 bool worker_group::is_any_awake() const noexcept {
-  // Ignore a worker with a single lane. While it runs a handler of that lane, it delays no other
-  // lane.
   return std::any_of(workers_.begin(), workers_.end(),
-                     [](const auto& w) { return !w->is_asleep() && w->lanes_here() > 1; });
+                     [](const auto& w) { return !w->is_asleep() && w->may_delay_requests(); });
 }
 
 void worker_group::is_awake(const worker& w) noexcept {
-  if (!w.shares_lanes() || w.is_asleep() || w.lanes_here() < 2) return;
+  if (!w.shares_lanes() || w.is_asleep() || !w.may_delay_requests()) return;
   // This fence pairs with the fence in watch(), because the watching thread may be about to stop.
   // Either this thread sees that no thread watches, or the watching thread sees that the worker is
   // awake and goes on watching.

@@ -1,8 +1,8 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/am/spin_wait.hpp>
 #include <farcall/am/stack_state.hpp>
-#include <farcall/am/wait_conditions.hpp>
 #include <farcall/am/wait_loop.hpp>
+#include <farcall/am/worker_loop.hpp>
 #include <farcall/am/worker_pool.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/trace/recorder.hpp>
@@ -22,186 +22,6 @@ namespace {
 /// after the thread's last handler, a pending cancellation would take effect in exit().
 void refuse_cancellation() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr); }
 
-/// Number of iterations between two polls for lanes that peers have opened.
-constexpr unsigned arrival_poll_interval = 8;
-
-/// Time for which a stopping worker waits for space for its replies while no reply can be sent.
-constexpr std::chrono::milliseconds last_space_interval{100};
-
-/// Number of iterations with requests after which a worker that is never idle searches for closed
-/// lanes, and for waiting requests in other workers' lanes.
-constexpr unsigned reclaim_interval = 4096;
-
-/// Receive coalescing. If a caller sends requests one after the other without waiting for replies,
-/// a faster worker constantly polls the very cache line that the caller writes. Each request then
-/// costs both sides a transfer of that line. A worker that has seen this for a while therefore lets
-/// a few requests collect between its polls. Only the worker of a single lane does so, because it
-/// delays no other caller.
-class coalescing {
- public:
-  /// Notes an iteration that served `requests` requests after `empty_polls` polls without any. If
-  /// the caller does not wait for replies, pauses briefly.
-  void pause_after(unsigned requests, unsigned empty_polls) noexcept {
-    if (std::exchange(has_paused_, false)) {
-      // If few requests came during the pause, the caller has stopped sending, or waits for replies
-      // because it has its maximum number of calls in flight. Wait longer before the next pause.
-      turns_before_ = requests >= enough ? min_turns : std::min(2 * turns_before_, max_turns);
-      if (requests < enough) turns_ = 0;
-    }
-    if (requests == 1 && empty_polls > sooner_than_a_reply) turns_ = 0;
-    if (++turns_ <= turns_before_) return;
-    has_paused_ = true;
-    const time_point end = clock::now() + interval;
-    while (clock::now() < end)
-      spin_pause();
-  }
-
- private:
-  /// Maximum number of polls without a request between two requests of a caller that does not wait
-  /// for replies. A caller that waits for a reply takes longer.
-  static constexpr unsigned sooner_than_a_reply = 6;
-  static constexpr std::chrono::microseconds interval{2};
-  static constexpr unsigned enough = 20;
-  static constexpr unsigned min_turns = 4;
-  static constexpr unsigned max_turns = 8192;
-
-  /// Number of consecutive iterations with requests for which the caller did not wait for replies.
-  unsigned turns_ = 0;
-  unsigned turns_before_ = min_turns;
-  bool has_paused_ = false;
-};
-
-/// Check that a worker makes before it sleeps. The check first reclaims the worker's closed lanes.
-/// It then keeps a single-lane worker that has no lane left awake, so that the worker can end. It
-/// also keeps a worker awake that has nothing left to do while the engine stops.
-class closing_wait final : public wait_condition {
- public:
-  closing_wait(worker& w, const fiber_scheduler& fibers, bool is_of_lane) noexcept
-      : wait_condition(no_deadline), worker_(w), fibers_(fibers), is_of_lane_(is_of_lane) {}
-
-  state poll() noexcept override { return state::pending; }
-  void add_doorbells(std::vector<doorbell*>& /*to*/) override {}
-  bool poll_again() noexcept override {
-    const bool is_empty = worker_.owner().acceptor().reclaim(worker_) == 0;
-    if (fibers_.has_suspended()) return false;
-    if (is_of_lane_ && is_empty) return true;
-    const worker_pool& pool = worker_.owner().workers();
-    return pool.is_stopping() && !worker_.is_blocked() && !pool.is_owed_replies(worker_) &&
-           !worker_.lends();
-  }
-
- private:
-  worker& worker_;
-  const fiber_scheduler& fibers_;
-  bool is_of_lane_;
-};
-
-/// Scope of a worker's loop, which runs until the engine stops. The loop of a single-lane worker
-/// also ends when its lane is closed.
-class worker_scope {
- public:
-  worker_scope(engine& e, worker& w, bool is_of_lane) noexcept
-      : engine_(e), lanes_(e.lanes()), acceptor_(e.acceptor()), pool_(e.workers()), worker_(w),
-        is_of_lane_(is_of_lane) {}
-
-  wait_condition::state poll(spin_wait& idle) {
-    const unsigned served = worker_.turn(false);
-    // If this process is a forked child, end it. The child has returned from a handler that forked,
-    // into its copy of this loop.
-    if (engine_.is_forked()) [[unlikely]]
-      ::_exit(0);
-    if (served != 0) {
-      note_served(served);
-      return wait_condition::state::advanced;
-    }
-    ++empty_polls_;
-    worker_.note_idle();
-    acceptor_.poll_drivers();
-    // Run the continuations of calls that handlers have made, which must run even if no thread
-    // waits for them.
-    if ((lanes_.pump_own() || fibers_.has_suspended() || has_queued_continuations()) &&
-        fibers_.go_on()) {
-      return wait_condition::state::advanced;
-    }
-    if (pool_.is_stopping()) {
-      const wait_condition::state ending = poll_at_end();
-      if (ending != wait_condition::state::pending) return ending;
-    }
-    if (pool_.progresses(worker_) && is_turn(idle, rare_poll_interval)) {
-      engine_.waiter().pump(true);
-      if (fibers_.go_on()) idle.renew();
-    }
-    if (!is_of_lane_ && is_turn(idle, arrival_poll_interval) && acceptor_.has_arrivals()) {
-      acceptor_.accept();
-    }
-    if (is_turn(idle, worker_group::take_over_interval) && pool_.sharing().take_over(worker_)) {
-      return wait_condition::state::advanced;
-    }
-    // Reclaim a closed lane at once, because other threads may wait for it.
-    return is_of_lane_ && is_turn(idle, arrival_poll_interval) && !fibers_.has_suspended() &&
-                   worker_.is_closed() && acceptor_.reclaim(worker_) == 0
-               ? wait_condition::state::over
-               : wait_condition::state::pending;
-  }
-
-  [[nodiscard]] static bool may_end(const spin_wait& /*idle*/) noexcept { return false; }
-  [[nodiscard]] bool has_work() noexcept { return pool_.sharing().take_over(worker_); }
-  void sleep() {
-    acceptor_.give_back(worker_, false);
-    requests_wait requests(engine_, worker_, !is_of_lane_);
-    own_replies_wait replies(engine_);
-    closing_wait closing(worker_, fibers_, is_of_lane_);
-    engine_.waiter().sleep_as(worker_, {&requests, &replies, &closing}, fibers_);
-  }
-
- private:
-  [[nodiscard]] static bool is_turn(const spin_wait& idle, unsigned interval) noexcept {
-    return idle.turn() % interval == interval - 1;
-  }
-
-  void note_served(unsigned served) noexcept {
-    if (is_of_lane_) requests_.pause_after(served, std::exchange(empty_polls_, 0));
-    gives_up_ = {};
-    // Reclaim closed lanes even if this worker is never idle, and serve waiting lanes of other
-    // workers.
-    if (++busy_turns_ % reclaim_interval == 0) {
-      acceptor_.reclaim(worker_);
-      pool_.sharing().take_over(worker_);
-    }
-    if (lanes_.pump_own() || fibers_.has_suspended()) fibers_.go_on();
-  }
-
-  /// Polls while the engine stops. Returns `over` once all requests are served, or if replies have
-  /// found no space for last_space_interval.
-  wait_condition::state poll_at_end() noexcept {
-    // Accept lanes now, because another thread may be about to hand over a new lane.
-    if (!is_of_lane_) acceptor_.accept();
-    if (pool_.sharing().take_over(worker_, true)) return wait_condition::state::advanced;
-    acceptor_.give_back(worker_, true);
-    if (worker_.has_work() || fibers_.has_suspended() || pool_.is_owed_replies(worker_) ||
-        worker_.lends()) {
-      return wait_condition::state::pending;
-    }
-    if (!worker_.is_blocked()) return wait_condition::state::over;
-    // Wait for space for a short time before ending, because further requests may be behind the
-    // replies that find no space.
-    if (gives_up_ == time_point{}) gives_up_ = clock::now() + last_space_interval;
-    return clock::now() >= gives_up_ ? wait_condition::state::over : wait_condition::state::pending;
-  }
-
-  engine& engine_;
-  lane_table& lanes_;
-  acceptor& acceptor_;
-  worker_pool& pool_;
-  worker& worker_;
-  bool is_of_lane_;
-  fiber_scheduler fibers_;
-  time_point gives_up_{};
-  coalescing requests_;
-  unsigned empty_polls_ = 0;
-  unsigned busy_turns_ = 0;
-};
-
 } // namespace
 
 worker_pool::worker_pool(engine& owner, const engine_options& options,
@@ -214,6 +34,9 @@ worker_pool::worker_pool(engine& owner, const engine_options& options,
   for (std::uint32_t i = 0; i < options.workers; ++i) {
     workers_.push_back(std::make_unique<worker>(owner, i, doorbells[i], max_lanes, shares_lanes));
   }
+  if (!options.first_is_pulled) return;
+  pulled_.emplace(owner, options);
+  workers_.front()->set_pulled();
 }
 
 library_thread worker_pool::make_thread(std::function<void()> run, runs_handlers handlers) {
@@ -352,8 +175,8 @@ void worker_pool::run(worker& w, bool is_of_lane) {
   spin_wait idle(options_.waiting_of_workers.value_or(options_.waiting),
                  owner_.waiter().oversubscribed());
   {
-    worker_scope scope(owner_, w, is_of_lane);
-    run_wait_loop(scope, idle);
+    worker_loop loop(owner_, w, is_of_lane);
+    run_wait_loop(loop, idle);
   }
   w.set_asleep(true);
   worker::make_current(nullptr);
@@ -406,6 +229,7 @@ void worker_pool::after_fork_in_child() noexcept {
     worker::make_current(nullptr);
     fiber_scheduler::leave_thread();
   }
+  if (pulled_) pulled_->after_fork_in_child();
   // Ends the worker whose handler has forked. Relaxed, because the child has one thread.
   stopping_.store(true, std::memory_order_relaxed);
 }

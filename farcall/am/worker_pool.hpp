@@ -3,6 +3,7 @@
 #include <farcall/am/doorbell_layout.hpp>
 #include <farcall/am/fiber_scheduler.hpp>
 #include <farcall/am/progress_events.hpp>
+#include <farcall/am/pulled_worker.hpp>
 #include <farcall/am/worker.hpp>
 #include <farcall/am/worker_group.hpp>
 #include <farcall/base/clock.hpp>
@@ -87,6 +88,10 @@ class worker_pool {
   [[nodiscard]] fiber_scheduler* attached() const noexcept { return attached_.get(); }
   [[nodiscard]] worker* attached_worker() const noexcept { return attached_worker_; }
 
+  /// Returns the first worker, as threads of the program act as it; null if
+  /// engine_options::first_is_pulled is false.
+  [[nodiscard]] pulled_worker* pulled() noexcept { return pulled_ ? &*pulled_ : nullptr; }
+
   // ---- the end ----
 
   /// Makes all serve() calls return once the received requests are done. Any thread may call it.
@@ -141,6 +146,7 @@ class worker_pool {
   std::unique_ptr<fiber_scheduler> attached_; ///< fibers of the thread that called attach()
   /// First worker while a thread is attached, else null.
   worker* attached_worker_ = nullptr;
+  std::optional<pulled_worker> pulled_;
   std::atomic<bool> awaits_reclaim_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> finishing_{false}; ///< true if the pool stops and waits for deferred replies
