@@ -107,7 +107,8 @@ typedef struct fc_job fc_job;
 ///     fc_job_options options = {.size = sizeof options, .targets = "shm:4"};
 typedef struct fc_job_options {
   size_t size; ///< sizeof(fc_job_options)
-  /// URLs of the targets, such as "shm:4" or "tcp://host:port"; see docs/settings.md
+  /// URLs of the targets, such as "shm:4" or "tcp://host:port"; see docs/settings.md. With "none",
+  /// the job starts without targets, which can be added later.
   const char* targets;
   const char* program; ///< program that targets run; default: this program
   /// Arguments of the targets, beginning with argv[0], and NULL at the end; default: the arguments
@@ -260,6 +261,18 @@ FC_API void fc_lane_close(fc_node lane);
 /// `*node`, unless `node` is NULL, to the new node. Only the host may call it. If it returns
 /// FC_START_FAILED or FC_SETTING_ERROR, nothing is left of the new target.
 FC_API fc_status fc_node_add(fc_job* job, const char* url, fc_node* node);
+/// Adds a process of this machine that exists already to the job, like
+/// fc_job_options.existing_targets, while the job runs. `socket` is one end of a
+/// socketpair(AF_UNIX, SOCK_SEQPACKET, …). The process has the other end, which it passes to
+/// fc_serve_socket(), and runs handlers on `workers` threads. The job closes `socket`, even if the
+/// function fails. `replaces` is the number of a failed node whose work the process takes over
+/// (fc_node_event.replaces), or FC_NO_NODE. Sets `*node`, unless `node` is NULL, to the new node.
+/// Blocks until the process has joined, at most for the start timeout; other threads that add nodes
+/// wait meanwhile. If the process ends, or closes its end of the socket, the node has failed at
+/// once. Only the host may call it. Returns FC_START_FAILED if the process does not join,
+/// FC_SETTING_ERROR for a wrong number of workers, and FC_ERROR if the node `replaces` is alive.
+FC_API fc_status fc_node_add_socket(fc_job* job, int socket, uint32_t workers, uint32_t replaces,
+                                    fc_node* node);
 /// Removes a target from the job. Calls that were sent to the target end as usual, and new calls
 /// fail with FC_NODE_FAILED. When the calls have ended, the target's process ends. Blocks until
 /// then, at most for the stop timeout; afterwards the process is killed. The target's memory is

@@ -1,8 +1,10 @@
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/offload/node_change.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <memory>
+#include <utility>
 
 using namespace farcall;
 using namespace farcall::c;
@@ -44,6 +46,16 @@ fc_status fc_node_add(fc_job* job, const char* url, fc_node* node) {
   return guarded([&] {
     require(url, "url");
     const farcall::node added = detail::add_target(job_of(job), url);
+    if (node != nullptr) *node = handle_of_node(added);
+  });
+}
+
+fc_status fc_node_add_socket(fc_job* job, int socket, uint32_t workers, uint32_t replaces,
+                             fc_node* node) {
+  return guarded([&] {
+    unique_fd owned(socket);
+    const farcall::node added =
+        detail::add_existing_target(job_of(job), std::move(owned), workers, replaces);
     if (node != nullptr) *node = handle_of_node(added);
   });
 }

@@ -111,6 +111,13 @@ std::vector<node_id> host_side::add(const std::vector<target_url>& urls, time_po
   return added;
 }
 
+node_id host_side::add_existing(unique_fd socket, std::uint32_t workers, time_point deadline) {
+  const node_id added =
+      starter_.add_existing(std::move(socket), workers, deadline, events_.node_joined);
+  look_around();
+  return added;
+}
+
 // ---- introducing --------------------------------------------------------------------------------
 
 void host_side::introduce(node_id asker, node_id other) {

@@ -63,6 +63,10 @@ class host_side {
   /// joined. Returns their numbers. If one of them fails, ends all new targets and throws
   /// start_failed or setting_error. Any thread may call it, after watch().
   std::vector<node_id> add(const std::vector<target_url>& urls, time_point deadline);
+  /// Adds a process of this machine that exists already, and waits until it has joined. The process
+  /// has the other end of `socket`, and runs handlers on `workers` threads. Returns its number.
+  /// Throws start_failed and setting_error. Any thread may call it, after watch().
+  [[nodiscard]] node_id add_existing(unique_fd socket, std::uint32_t workers, time_point deadline);
   /// Tells a target to finish the calls that have arrived and to end, and waits for its end. Kills
   /// the target at the deadline. Calls `meanwhile` every millisecond while it waits. Returns at
   /// once if the target has failed. Throws error for the host, and for a node without a process.

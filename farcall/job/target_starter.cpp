@@ -56,25 +56,27 @@ target_starter::target_starter(site s, program_identity program)
     : options_(s.options), members_(s.members), roster_(s.members.roster()), targets_(s.targets),
       on_arrival_(std::move(s.on_arrival)), program_(std::move(program)), launchers_(site_) {
   require_numbers(std::size_t{ranks()} + options_.targets.size() + options_.existing.size() + 1);
-  const auto url_of_process = [this] {
-    target_url url;
-    url.scheme = row_of_processes(options_.transports).scheme;
-    url.workers = options_.workers;
-    return url;
-  };
   // For processes of the group, this URL is temporary. When such a process connects to a port, its
   // URL gets the scheme of this port's transport.
   if (ranks() != 0) {
-    options_.targets.insert(options_.targets.begin(), ranks(), url_of_process());
+    options_.targets.insert(options_.targets.begin(), ranks(), url_of_process(options_.workers));
   }
   const std::size_t nodes = options_.targets.size() + options_.existing.size() + 1;
   if (!options_.existing.empty()) {
-    options_.targets.insert(options_.targets.end(), options_.existing.size(), url_of_process());
+    options_.targets.insert(options_.targets.end(), options_.existing.size(),
+                            url_of_process(options_.workers));
   }
   roster_ = roster(host_id, nodes, node_capacity(nodes));
   targets_ = node_table<target>(roster_.capacity());
   site_ = {options_.targets,           options_.program, options_.arguments, options_.access,
            options_.heartbeat_timeout, &s.output,        options_.labels,    ranks()};
+}
+
+target_url target_starter::url_of_process(std::uint32_t workers) const {
+  target_url url;
+  url.scheme = row_of_processes(options_.transports).scheme;
+  url.workers = workers;
+  return url;
 }
 
 void target_starter::start(time_point deadline) {
@@ -242,10 +244,14 @@ void target_starter::host_nodes() {
 
 // ---- adding -------------------------------------------------------------------------------------
 
-std::vector<node_id> target_starter::add(const std::vector<target_url>& urls, time_point deadline,
-                                         const joined_function& joined) {
+namespace {
+
+/// Calls `start`. Turns exceptions of other types than start_failed and setting_error into
+/// start_failed.
+template <class Start>
+auto as_start_failure(const Start& start) {
   try {
-    return start_more(urls, deadline, joined);
+    return start();
   } catch (const start_failed&) {
     throw;
   } catch (const setting_error&) {
@@ -255,8 +261,25 @@ std::vector<node_id> target_starter::add(const std::vector<target_url>& urls, ti
   }
 }
 
+} // namespace
+
+std::vector<node_id> target_starter::add(const std::vector<target_url>& urls, time_point deadline,
+                                         const joined_function& joined) {
+  return as_start_failure([&] { return start_more(urls, nullptr, deadline, joined); });
+}
+
+node_id target_starter::add_existing(unique_fd socket, std::uint32_t workers, time_point deadline,
+                                     const joined_function& joined) {
+  return as_start_failure([&] {
+    std::vector<unique_fd> sockets;
+    sockets.push_back(std::move(socket));
+    existing_launcher existing(std::move(sockets));
+    return start_more({url_of_process(workers)}, &existing, deadline, joined).front();
+  });
+}
+
 std::vector<node_id> target_starter::start_more(const std::vector<target_url>& urls,
-                                                time_point deadline,
+                                                existing_launcher* existing, time_point deadline,
                                                 const joined_function& joined) {
   const std::lock_guard guard(adding_mutex_);
   if (urls.size() > roster_.capacity() - next_node_) {
@@ -274,7 +297,10 @@ std::vector<node_id> target_starter::start_more(const std::vector<target_url>& u
     all.emplace_back(node, std::make_unique<target>());
     target& t = *all.back().second;
     t.url = url;
-    batch.add(launchers_.of_added(row_of(options_.transports, url)), node, t.url);
+    t.is_existing = existing != nullptr;
+    launcher& from = existing != nullptr ? static_cast<launcher&>(*existing)
+                                         : launchers_.of_added(row_of(options_.transports, url));
+    batch.add(from, node, t.url);
   }
   batch.start(deadline, [&](node_id node, std::unique_ptr<target_process> started) {
     take_process(*all[node - next_node_].second, std::move(started));

@@ -3,6 +3,7 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
 #include <farcall/base/node_table.hpp>
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/job/existing_launcher.hpp>
 #include <farcall/job/launchers.hpp>
 #include <farcall/job/members.hpp>
@@ -55,6 +56,11 @@ class target_starter {
   /// thread may call it.
   std::vector<node_id> add(const std::vector<target_url>& urls, time_point deadline,
                            const joined_function& joined);
+  /// Adds the process at the other end of `socket` to the running job, and waits until the process
+  /// has joined. It gets `workers` workers. Calls and throws like the other add(), and returns the
+  /// number. Any thread may call it.
+  [[nodiscard]] node_id add_existing(unique_fd socket, std::uint32_t workers, time_point deadline,
+                                     const joined_function& joined);
   /// Returns the URL of a target that the job has started. Throws error for another node.
   [[nodiscard]] const target_url& url_of(node_id node) const;
 
@@ -70,9 +76,12 @@ class target_starter {
   [[nodiscard]] own_part describe_own_part();
   /// Makes the nodes that have no process of their own but live in the host's process.
   void host_nodes();
-  /// Starts targets like add(), but throws exceptions of any type.
-  std::vector<node_id> start_more(const std::vector<target_url>& urls, time_point deadline,
-                                  const joined_function& joined);
+  /// Returns the URL of a process that something else than the job has started.
+  [[nodiscard]] target_url url_of_process(std::uint32_t workers) const;
+  /// Starts targets like add(). If `existing` is not null, it provides the processes of the
+  /// targets, and nothing is started. Throws exceptions of any type.
+  std::vector<node_id> start_more(const std::vector<target_url>& urls, existing_launcher* existing,
+                                  time_point deadline, const joined_function& joined);
   /// Adds joined targets to the tables of nodes, so that all threads can use them as nodes of
   /// the job.
   void take_in(joiners& all, std::vector<card> cards, std::vector<node_memory> memories,

@@ -3,6 +3,7 @@
 #include <farcall/async/call.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/offload/job.hpp>
+#include <farcall/offload/node_change.hpp>
 #include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/control_socket.hpp>
 #include <tests/jobs.hpp>
@@ -12,6 +13,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <future>
 #include <string>
 #include <utility>
 
@@ -99,6 +101,43 @@ TEST(existing_targets, are_numbered_after_started_targets) {
   ASSERT_EQ(j.size(), 4U);
   EXPECT_EQ(sync(j.targets()[2], fn<&own_pid>), last.pid());
   EXPECT_NE(sync(j.targets()[0], fn<&own_pid>), last.pid());
+}
+
+TEST(existing_targets, may_be_added_to_a_job_without_targets) {
+  job j(with_targets("none"));
+  EXPECT_EQ(j.size(), 1U);
+  EXPECT_TRUE(j.targets().empty());
+  rank first;
+  rank second;
+  const node one = j.add_existing(first.socket);
+  const node two = j.add_existing(second.socket, 2);
+  EXPECT_EQ(sync(one, fn<&own_pid>), first.pid());
+  EXPECT_EQ(sync(two, fn<&own_pid>), second.pid());
+  EXPECT_EQ(sync(one, fn<&ask_number_of>, two.id()), two.id());
+  EXPECT_EQ(sync(two, fn<&ask_host>, 1), ::getpid() + 1);
+  EXPECT_EQ(two.description().workers, 2U);
+  j.close();
+  EXPECT_EQ(first.wait(), status_after_the_job);
+  EXPECT_EQ(second.wait(), status_after_the_job);
+}
+
+TEST(existing_targets, that_are_added_take_the_place_of_failed_ones) {
+  job j(with_targets("none"));
+  std::promise<node_id> replaced;
+  j.on_node_change([&](const node_event& e) {
+    if (e.what == node_change::joined && e.replaces != no_node) replaced.set_value(e.replaces);
+  });
+  rank first;
+  const node one = j.add_existing(first.socket);
+  rank refused;
+  EXPECT_THAT(text_thrown_by<error>([&] { (void)j.add_existing(refused.socket, 1, one.id()); }),
+              HasSubstr("node 1 is alive"));
+  EXPECT_FALSE(is_open(refused.socket));
+  EXPECT_THROW(async(one, fn<&end_at_once>).get(), node_failed);
+  rank next;
+  const node two = j.add_existing(next.socket, 1, one.id());
+  EXPECT_EQ(sync(two, fn<&own_pid>), next.pid());
+  EXPECT_EQ(replaced.get_future().get(), one.id());
 }
 
 TEST(existing_targets, that_die_fail_their_calls) {

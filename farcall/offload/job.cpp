@@ -125,6 +125,7 @@ job::job(const job_options& options) {
   const auto group = take_launched_group(detail::process_manager_of(options));
   const job_options o = detail::complete(options, given, group.has_value());
   detail::refuse_host_alone(o, group);
+  detail::refuse_no_targets(options, o);
   start(o, std::move(existing), several(group), false);
 }
 
@@ -137,6 +138,7 @@ job::job(int& argc, char** argv, const job_options& options) {
     const given_job wanted = read_command_line(options, given);
     detail::refuse_plain_jobs(given);
     detail::refuse_host_alone(wanted.options, wanted.group);
+    detail::refuse_no_targets(options, wanted.options);
     start(wanted.options, std::move(existing), several(wanted.group), false);
   });
 }
@@ -252,11 +254,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
     o.targets = detail::parse_equals(options.targets);
     o.are_equals = true;
     o.survives = options.survive;
-  } else if (options.targets == no_targets) {
-    throw setting_error(
-        "targets \"none\" (FARCALL_TARGETS) are for jobs of equals, whose other nodes "
-        "a launcher starts; name targets, for instance \"shm\"");
-  } else if (!options.targets.empty()) {
+  } else if (!options.targets.empty() && options.targets != no_targets) {
     o.targets = parse_targets(options.targets);
   }
   o.existing = std::move(existing);

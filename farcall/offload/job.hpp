@@ -28,8 +28,8 @@ struct job_state;
 struct job_options {
   /// URLs of the targets, separated by commas: "shm", "shm:4",
   /// "shm:2?workers=4&cpu=1&program=./other&name=solver", "exec:qemu-aarch64 ./other?count=2",
-  /// "tcp://host:port?count=2". In a job of equals, "none" means that the host is alone. Default:
-  /// FARCALL_TARGETS if set, otherwise "shm".
+  /// "tcp://host:port?count=2". With "none", the host is alone; a plain job can add targets later.
+  /// Default: FARCALL_TARGETS if set, otherwise "shm".
   std::string targets{};
   /// Processes of this machine that exist already, for instance because a launcher has started
   /// them, and that become the last targets of the job. Each element is a descriptor, one end of a
@@ -240,6 +240,14 @@ class job {
   /// Starts several targets together. A URL with count= stands for several targets. If one of the
   /// targets cannot join, all of them are ended.
   std::vector<node> add(std::span<const std::string> urls);
+  /// Adds a process of this machine that exists already, like job_options::existing_targets, while
+  /// the job runs. `socket` is one end of a socketpair(AF_UNIX, SOCK_SEQPACKET, …). The process
+  /// passes the other end to serve_as_target(), and runs handlers on `workers` threads. The job
+  /// closes `socket`, even if this function fails. Blocks until the process has joined, at most for
+  /// the start timeout. `replaces` is the number of a failed node whose work the process takes
+  /// over, for observers of changes (node_event::replaces). Any thread may call it, like add().
+  /// Throws start_failed, setting_error, and error for a node in `replaces` that is alive.
+  node add_existing(int socket, std::uint32_t workers = 1, node_id replaces = no_node);
 
   /// Removes a target from the job. Calls that were sent to the target end as usual. New calls
   /// throw node_failed, whose text names the removal; some calls by an fc::lane may still be made.

@@ -272,6 +272,14 @@ void detail::refuse_host_alone(const job_options& o, const std::optional<process
       "start targets of its own (FARCALL_PROCESS_MANAGER=none)");
 }
 
+void detail::refuse_no_targets(const job_options& program, const job_options& o) {
+  if (o.targets != no_targets || program.targets == no_targets) return;
+  throw setting_error(
+      "targets \"none\" (FARCALL_TARGETS) are for jobs of equals, whose other nodes a launcher "
+      "starts, and for programs that add their targets later (job_options::targets); name targets, "
+      "for instance \"shm\"");
+}
+
 void detail::refuse_plain_jobs(const settings_source& given) {
   if (given.text(settings::row("spmd")) != "yes") return;
   throw start_failed("this program makes a plain farcall::job, and was started for a job of equals "

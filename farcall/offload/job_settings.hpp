@@ -72,4 +72,9 @@ void refuse_plain_jobs(const settings_source& given);
 /// started the host as its only process, and no option names targets.
 void refuse_host_alone(const job_options& o, const std::optional<process_group>& group);
 
+/// Throws setting_error if the user, and not the program, has asked for a plain job without
+/// targets, because a program may rely on having one. `program` has the options of the program, and
+/// `o` the completed ones.
+void refuse_no_targets(const job_options& program, const job_options& o);
+
 } // namespace farcall::detail

@@ -97,6 +97,16 @@ TEST(job_settings, that_are_wrong_name_their_variable) {
   }
 }
 
+TEST(job_settings, allow_no_targets_to_the_program) {
+  job j(with_targets("none"));
+  EXPECT_EQ(j.size(), 1U);
+  EXPECT_EQ(sync(j.add("shm"), [] { return 1; }), 1);
+  command_line line({"--farcall-targets=shm:2"});
+  const job user(line.argc, line.argv(), with_targets("none"));
+  EXPECT_EQ(user.size(), 3U);
+  EXPECT_THAT(setting_error_of({"--farcall-targets=none"}), HasSubstr("add their targets later"));
+}
+
 TEST(job_settings, name_credentials_that_fit_together) {
   const std::string file = "/proc/self/exe";
   job_options options;

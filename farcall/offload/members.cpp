@@ -1,13 +1,17 @@
 #include <farcall/am/continuation.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
+#include <farcall/base/settings_table.hpp>
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/job/host_side.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/job_state.hpp>
 #include <farcall/offload/node_change.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
+#include <cstdint>
 #include <exception>
+#include <string>
 #include <utility>
 
 /// Functions by which a program adds and removes nodes of a running job, and is told of such
@@ -48,11 +52,25 @@ host_side& require_host(const detail::job_state& job, const char* what) {
               node_text(job.members->self()) + "; let it call the host for that");
 }
 
+/// Throws error if the job has no such node, or if the node is alive. `what` says in the error what
+/// cannot be done with the node.
+void require_failed(const detail::job_state& job, node_id id, const char* what) {
+  if (id >= job.members->nodes()) throw error("the job has no " + node_text(id), id);
+  if (job.engine->has_failed(id)) return;
+  throw error(node_text(id) + " is alive, and cannot be " + what + "; remove it first", id);
+}
+
+/// Returns the host_side, by which a node can be added to the job. Throws error on a target, and in
+/// a job of equals.
+host_side& require_growing(const detail::job_state& job) {
+  require_plain(job);
+  return require_host(job, "add nodes to a job");
+}
+
 std::vector<node> add_all(detail::job_state& state, const std::vector<target_url>& urls,
                           node_id replaced = no_node) {
-  require_plain(state);
   std::vector<node> added;
-  host_side& host = require_host(state, "add nodes to a job");
+  host_side& host = require_growing(state);
   for (const node_id id : host.add(urls, deadline_after(state.start_timeout))) {
     added.emplace_back(state, id);
     state.watch.node_joined(state, id, replaced);
@@ -191,6 +209,22 @@ node detail::add_target(job_state& job, std::string_view url) {
   return add_all(job, urls).front();
 }
 
+node detail::add_existing_target(job_state& job, unique_fd socket, std::uint32_t workers,
+                                 node_id replaces) {
+  host_side& host = require_growing(job);
+  if (replaces != no_node) require_failed(job, replaces, "replaced");
+  settings::check(settings::row("workers"), "the number of workers", std::to_string(workers));
+  const node_id id =
+      host.add_existing(std::move(socket), workers, deadline_after(job.start_timeout));
+  job.watch.node_joined(job, id, replaces);
+  return {job, id};
+}
+
+node job::add_existing(int socket, std::uint32_t workers, node_id replaces) {
+  unique_fd owned(socket);
+  return detail::add_existing_target(state(), std::move(owned), workers, replaces);
+}
+
 node job::add(std::string_view url) { return detail::add_target(state(), url); }
 
 std::vector<node> job::add(std::span<const std::string> urls) {
@@ -234,10 +268,7 @@ void job::remove(const node& target) {
 node detail::restart_target(const node& failed) {
   job_state& job = state_of(*failed.job());
   const node_id id = failed.id();
-  if (id >= job.members->nodes()) throw error("the job has no " + node_text(id), id);
-  if (!job.engine->has_failed(id)) {
-    throw error(node_text(id) + " is alive, and cannot be started again; remove it first", id);
-  }
+  require_failed(job, id, "started again");
   const target_url& url = require_host(job, "start nodes of a job again").url_of(id);
   return add_all(job, {url}, id).front();
 }

@@ -41,8 +41,10 @@ class node_observer {
 
 void observe(job_state& job, std::shared_ptr<node_observer> observer);
 
-/// Functions that implement job::add(), remove() and restart().
+/// Functions that implement job::add(), add_existing(), remove() and restart().
 [[nodiscard]] node add_target(job_state& job, std::string_view url);
+[[nodiscard]] node add_existing_target(job_state& job, unique_fd socket, std::uint32_t workers,
+                                       node_id replaces);
 void remove_target(const node& target);
 [[nodiscard]] node restart_target(const node& failed);
 
