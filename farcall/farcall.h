@@ -99,6 +99,14 @@ FC_API uint32_t fc_error_node(void);
 /// it. NULL means the job of the running handler, and outside handlers the only job of the process.
 typedef struct fc_job fc_job;
 
+/// Callback for lines that targets print. `stream` is 1 for the standard output of the target and 2
+/// for its standard error. `line` has `size` bytes, without the line end, and is valid only during
+/// the callback; it has no zero byte at its end. The last line of a target may have had no line
+/// end. A line of more than 64 KiB comes in parts. The callback runs on a thread of the library,
+/// for one line at a time. While it runs, targets that print may have to wait, so it must not wait
+/// for a target, nor end the job.
+typedef void (*fc_output)(uint32_t node, int stream, const char* line, size_t size, void* user);
+
 /// Settings of a job. Fill the struct with zeros, set `size`, and then set the members for which
 /// the default is not wanted. A member that is zero gets its value from the environment, or else
 /// the default. Later versions add members at the end. By `size` the library knows which members
@@ -138,6 +146,29 @@ typedef struct fc_job_options {
   uint32_t release_timeout_ms;
   uint32_t restart_lost_servers; ///< if not 0, failed targets of servers are restarted
   uint32_t reserved;             ///< 0
+  /// "wait": the threads of the host that wait for replies, or call fc_progress(), receive replies
+  /// and run continuations. "thread": a thread of the library also does so. See docs/settings.md.
+  const char* progress;
+  /// Interface by which the processes that mpirun, srun or the like has started find each other:
+  /// "auto", "pmix", "pmi", or "none" if each process makes its own job
+  const char* process_manager;
+  /// Public keys of servers, which replace the check of the servers' certificates; see
+  /// docs/guide/09-security.md
+  const char* server_key;
+  const char* host_files; ///< folders of the host that targets may use, as in "/data:ro,/home/me"
+  const char* trace;      ///< file for a timeline of all nodes, written when the job ends
+  /// Detail of the report of a target that crashes: "full", "names" or "off"
+  const char* crash_report;
+  uint32_t workers;    ///< threads that run handlers in each process of existing_targets
+  uint32_t label;      ///< if not 0, the number of the node precedes each line that a target prints
+  uint32_t survive;    ///< if not 0, the nodes of a job of equals go on when one of them ends
+  uint32_t reserved_2; ///< 0
+  /// Receives each line that the targets print, for instance for a notebook or a logger. This
+  /// process then does not write the lines to its own output, and `label` has no effect. Processes
+  /// of existing_targets keep their own output. After fc_job_end() there are no more lines. If
+  /// exit() is called before, the last lines come in exit().
+  fc_output output;
+  void* output_user; ///< passed to `output`
 } fc_job_options;
 
 /// Makes a job. Starts the same program once more for every target. In the process of a target,

@@ -10,6 +10,19 @@
 #include <unistd.h>
 
 namespace farcall {
+namespace {
+
+/// Calls `f` for each line in `lines`, without the line's end.
+template <class F>
+void for_each_line(std::string_view lines, const F& f) {
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    f(line);
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+  }
+}
+
+} // namespace
 
 bool line_forwarder::take(std::string_view bytes) {
   while (!bytes.empty() && !is_broken_) {
@@ -49,14 +62,15 @@ bool line_forwarder::write(std::string_view bytes) {
 }
 
 bool line_forwarder::pass(std::string_view lines) {
+  if (receive_) {
+    for_each_line(lines, receive_);
+    return true;
+  }
   if (label_.empty()) return write(lines);
   std::string labelled;
   labelled.reserve(lines.size() + label_.size() + 1);
-  while (!lines.empty()) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
-    labelled.append(label_).append(line).push_back('\n');
-    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
-  }
+  for_each_line(
+      lines, [&](std::string_view line) { labelled.append(label_).append(line).push_back('\n'); });
   // Make one write() call, so that output of other writers to the same pipe or file does not come
   // in between.
   return write(labelled);

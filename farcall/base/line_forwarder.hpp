@@ -3,16 +3,17 @@
 #include <farcall/base/language.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace farcall {
 
-/// Copies the output of one source to a descriptor that several sources share. Like `srun`, copies
-/// only whole lines, so that lines of different sources do not mix. An unfinished line is held
-/// until it ends or has `max_line` bytes; a longer line is written in parts. All forwarders of one
-/// descriptor are used by one thread at a time.
+/// Copies the output of one source to a descriptor that several sources share, or to a function.
+/// Like `srun`, copies only whole lines, so that lines of different sources do not mix. An
+/// unfinished line is held until it ends or has `max_line` bytes; a longer line is written in
+/// parts. All forwarders of one descriptor are used by one thread at a time.
 class line_forwarder {
  public:
   /// Longest line that is held, including the label and the line end.
@@ -24,6 +25,11 @@ class line_forwarder {
   line_forwarder(int to, std::string label)
       : to_(to), label_(std::move(label)),
         max_(label_.empty() ? max_line : max_line - label_.size() - 1) {}
+
+  /// Makes a forwarder that passes each line to the function `to`, without its line end. A long
+  /// line is passed in parts. The function must not throw.
+  explicit line_forwarder(std::function<void(std::string_view line)> to)
+      : to_(-1), max_(max_line), receive_(std::move(to)) {}
 
   /// Takes output of the source and writes the lines that are whole. Blocks while the descriptor is
   /// full. Returns false once the reader of the descriptor has gone. If writing fails for another
@@ -43,6 +49,8 @@ class line_forwarder {
   std::string label_;
   std::size_t max_;  ///< most bytes of a line that are held
   std::string rest_; ///< beginning of an unfinished line
+  /// Function that gets the lines; if empty, they are written to the descriptor.
+  std::function<void(std::string_view line)> receive_;
   bool is_broken_ = false;
   bool has_reader_ = true;
 };

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -52,6 +55,24 @@ TEST_F(line_forwarder_test, lines_of_two_sources_do_not_mix) {
   first.finish();
   second.finish();
   EXPECT_EQ(text(), "12: x\n1: ab\n1: \n1: c\n12: y\n");
+}
+
+TEST(line_forwarder_to_a_function, passes_each_line_without_its_end) {
+  std::vector<std::string> got;
+  line_forwarder lines([&](std::string_view line) { got.emplace_back(line); });
+  EXPECT_TRUE(lines.take("one\ntw"));
+  EXPECT_EQ(got, (std::vector<std::string>{"one"}));
+  EXPECT_TRUE(lines.take("o\n\nthree"));
+  EXPECT_EQ(got, (std::vector<std::string>{"one", "two", ""}));
+  EXPECT_TRUE(lines.finish());
+  EXPECT_EQ(got, (std::vector<std::string>{"one", "two", "", "three"}));
+}
+
+TEST(line_forwarder_to_a_function, passes_long_lines_in_parts) {
+  std::vector<std::size_t> sizes;
+  line_forwarder lines([&](std::string_view line) { sizes.push_back(line.size()); });
+  lines.take(std::string(line_forwarder::max_line + 3, 'x') + "\n");
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{line_forwarder::max_line, 3}));
 }
 
 TEST_F(line_forwarder_test, other_bytes_than_text_pass_unchanged) {

@@ -1,13 +1,17 @@
 #include <farcall/c/convert.hpp>
+#include <farcall/c/made_jobs.hpp>
+#include <farcall/job/output_receiver.hpp>
 #include <farcall/offload/job.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 using namespace farcall;
@@ -15,17 +19,17 @@ using namespace farcall::c;
 
 namespace {
 
-/// The jobs that the C program has made; the key is the handle that the program has.
-struct made_jobs {
-  std::mutex mutex;
-  std::map<fc_job*, job> all;
-
-  static made_jobs& instance() {
-    // The table is never destroyed. A job that the program has not ended therefore stays until the
-    // process exits.
-    static auto* const made = new made_jobs;
-    return *made;
+/// Passes lines that targets print to a callback of the program.
+class c_output final : public output_receiver {
+ public:
+  c_output(fc_output callback, void* user) noexcept : callback_(callback), user_(user) {}
+  void take_line(node_id node, output_stream stream, std::string_view line) override {
+    callback_(node, static_cast<int>(stream), line.data(), line.size(), user_);
   }
+
+ private:
+  fc_output callback_;
+  void* user_;
 };
 
 /// Returns the options in the layout of this library. Members that an older header lacks get the
@@ -45,7 +49,7 @@ fc_job_options known_options(const fc_job_options& given) {
   return known;
 }
 
-job_options options_of(const fc_job_options& o) {
+job_options in_cpp(const fc_job_options& o) {
   const auto text = [](const char* t) { return std::string(t == nullptr ? "" : t); };
   const auto wait = [](std::int64_t us) {
     return us < 0 ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(us * 1000);
@@ -73,35 +77,83 @@ job_options options_of(const fc_job_options& o) {
   to.restart_lost_servers = o.restart_lost_servers != 0;
   if (o.spin_us != 0) to.waiting.spin = wait(o.spin_us);
   if (o.yield_after_us != 0) to.waiting.yield_after = wait(o.yield_after_us);
+  to.progress = text(o.progress);
+  to.process_manager = text(o.process_manager);
+  to.server_key = text(o.server_key);
+  to.host_files = text(o.host_files);
+  to.trace = text(o.trace);
+  to.crash_report = text(o.crash_report);
+  to.workers = o.workers;
+  to.label = o.label != 0;
+  to.survive = o.survive != 0;
   return to;
 }
 
 } // namespace
 
+given_options farcall::c::options_of(const fc_job_options* options) {
+  given_options given;
+  if (options == nullptr) return given;
+  const fc_job_options known = known_options(*options);
+  given.options = in_cpp(known);
+  if (known.output != nullptr) {
+    given.output = std::make_unique<c_output>(known.output, known.output_user);
+    given.options.output = given.output.get();
+  }
+  return given;
+}
+
+// ---- made_jobs ----------------------------------------------------------------------------------
+
+made_jobs& made_jobs::instance() {
+  // The table is never destroyed. A job that the program has not ended therefore stays until the
+  // process exits.
+  static auto* const made = new made_jobs;
+  return *made;
+}
+
+fc_job* made_jobs::add(made_job made) {
+  fc_job* const handle = handle_of(detail::state_of(*made.job.host().job()));
+  const std::lock_guard guard(mutex_);
+  all_.emplace(handle, std::move(made));
+  return handle;
+}
+
+job& made_jobs::find(fc_job* job) {
+  const std::lock_guard guard(mutex_);
+  const auto at = all_.find(job);
+  if (at == all_.end()) throw invalid_argument("this is no job that the C interface has made");
+  return at->second.job;
+}
+
+made_jobs::table::node_type made_jobs::take(fc_job* job) {
+  const std::lock_guard guard(mutex_);
+  return all_.extract(job);
+}
+
 // ---- jobs ---------------------------------------------------------------------------------------
 
 fc_status fc_job_start(int* argc, char** argv, const fc_job_options* options, fc_job** job) {
   return guarded([&] {
-    // Serve calls before checking the arguments, because a target must serve even if its arguments
-    // are invalid.
-    serve_if_target();
-    require(job, "job");
-    const job_options o = options == nullptr ? job_options{} : options_of(known_options(*options));
-    farcall::job made = argc == nullptr ? farcall::job(o) : farcall::job(*argc, argv, o);
-    fc_job* const handle = handle_of(detail::state_of(*made.host().job()));
-    made_jobs& jobs = made_jobs::instance();
-    const std::lock_guard guard(jobs.mutex);
-    jobs.all.emplace(handle, std::move(made));
-    *job = handle;
+    given_options o;
+    try {
+      require(job, "job");
+      o = options_of(options);
+    } catch (const invalid_argument&) {
+      // Serve calls before reporting the error, because a target must serve even if its arguments
+      // are invalid.
+      serve_if_target();
+      throw;
+    }
+    *job = made_jobs::instance().add(
+        {std::move(o.output),
+         argc == nullptr ? farcall::job(o.options) : farcall::job(*argc, argv, o.options)});
   });
 }
 
 void fc_job_end(fc_job* job) {
-  made_jobs& jobs = made_jobs::instance();
-  std::unique_lock guard(jobs.mutex);
-  const auto ended = jobs.all.extract(job);
-  guard.unlock();
-  // The destructor of `ended` ends the job at the end of this scope, after the mutex was unlocked.
+  // The destructor of the returned object ends the job.
+  (void)made_jobs::instance().take(job);
 }
 
 fc_status fc_serve_if_target(void) {

@@ -84,7 +84,7 @@ host_side::host_side(membership_options o, const program_identity& program)
                       std::span<const int> files) { return tell(peer, scheme, bytes, files); },
                [this](node_id node, time_point /*deadline*/) { members_.throw_missing(node); }),
       roster_(members_.roster()), options_(std::move(o)), survives_(options_.survives),
-      output_(ends_for_lines(), options_.labels),
+      output_(ends_for_lines(), options_.labels, options_.output),
       starter_({options_, members_, targets_, output_, [this] { look_around(); }}, program),
       heartbeats_(options_.peer_timeout), rounds_(roster_.size()) {
   look_around_ = unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -15,6 +15,7 @@
 
 namespace farcall {
 
+class output_receiver;
 struct transport_entry;
 
 /// Options with which a host starts its targets. Most of their values come from job_options.
@@ -58,6 +59,12 @@ struct membership_options {
   /// line. If false, only targets on other machines print through this process, and their lines are
   /// not changed.
   bool labels = false;
+  /// Receiver of the lines that targets print. If it is not null, all targets that the host starts
+  /// print through this process. The program keeps it alive until the job has ended.
+  output_receiver* output = nullptr;
+
+  /// Returns true if targets on this machine print through this process, like those on others.
+  [[nodiscard]] bool takes_output() const noexcept { return labels || output != nullptr; }
 };
 
 } // namespace farcall

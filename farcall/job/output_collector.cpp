@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <exception>
 #include <set>
 #include <system_error>
 
@@ -118,7 +119,8 @@ output_ends ends_for_lines() {
   return ends;
 }
 
-output_collector::output_collector(output_ends to, bool labels) : to_(to), labels_(labels) {
+output_collector::output_collector(output_ends to, bool labels, output_receiver* receiver)
+    : to_(to), labels_(labels), receiver_(receiver) {
   live_collectors::instance().add(this);
 }
 
@@ -232,10 +234,29 @@ void output_collector::do_item(item& one) {
 }
 
 output_collector::source& output_collector::source_of(const source_name& name) {
+  const auto at = sources_.find(name);
+  return at != sources_.end()
+             ? at->second
+             : sources_.emplace(name, source{forwarder_of(name), {}}).first->second;
+}
+
+line_forwarder output_collector::forwarder_of(const source_name& name) {
+  if (receiver_ != nullptr)
+    return line_forwarder([this, name](std::string_view line) { pass(name, line); });
   const auto& [node, stream] = name;
   const int to = stream == output_stream::output ? to_.output : to_.error;
-  return sources_.try_emplace(name, line_forwarder(to, labels_ ? node_label(node) : ""))
-      .first->second;
+  return {to, labels_ ? node_label(node) : ""};
+}
+
+void output_collector::pass(const source_name& name, std::string_view line) noexcept {
+  try {
+    receiver_->take_line(name.first, name.second, line);
+  } catch (const std::exception& e) {
+    failed_lines_.warning("a line of " + node_text(name.first) + " is lost: the receiver threw " +
+                          e.what());
+  } catch (...) {
+    failed_lines_.warning("a line of " + node_text(name.first) + " is lost: the receiver threw");
+  }
 }
 
 void output_collector::watch(const source_name& name, source& s, unique_fd pipe) {

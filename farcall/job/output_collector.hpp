@@ -1,10 +1,12 @@
 #pragma once
 
 #include <farcall/base/event_loop.hpp>
+#include <farcall/base/limited_log.hpp>
 #include <farcall/base/line_forwarder.hpp>
 #include <farcall/base/node_id.hpp>
 #include <farcall/base/service_thread.hpp>
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/job/output_receiver.hpp>
 #include <farcall/transport/output_sink.hpp>
 
 #include <deque>
@@ -40,13 +42,15 @@ inline constexpr const char* lines_variable = "FARCALL_LINES";
 [[nodiscard]] output_ends ends_for_lines();
 
 /// Writes what targets print to the host's standard output and standard error, line by line. If
-/// `labels` is true, the number of the node precedes each line. One service thread writes all
-/// lines; it starts with the first target that prints through this object. If nothing reads the
-/// host's output, targets that print wait, as they would for a terminal.
+/// `labels` is true, the number of the node precedes each line. If there is a receiver, passes the
+/// lines to it instead. One service thread writes or passes all lines; it starts with the first
+/// target that prints through this object. If nothing reads the host's output, targets that print
+/// wait, as they would for a terminal.
 class output_collector final : public output_sink {
  public:
-  /// Makes a collector that writes to `to`. The caller keeps the file descriptors open.
-  output_collector(output_ends to, bool labels);
+  /// Makes a collector that writes to `to`, or passes the lines to `receiver` if it is not null.
+  /// The caller keeps the file descriptors open, and the receiver alive.
+  output_collector(output_ends to, bool labels, output_receiver* receiver = nullptr);
   ~output_collector() override;
 
   void take(node_id node, output_stream stream, std::string_view bytes,
@@ -90,14 +94,18 @@ class output_collector final : public output_sink {
   void close_pipe(source& s) noexcept;
   void close(const source_name& name);
   [[nodiscard]] source& source_of(const source_name& name);
+  [[nodiscard]] line_forwarder forwarder_of(const source_name& name);
+  void pass(const source_name& name, std::string_view line) noexcept;
 
   const output_ends to_;
   const bool labels_;
-  std::deque<item> items_; ///< waiting work; guarded by the thread's mutex
+  output_receiver* const receiver_; ///< null if the lines are written
+  std::deque<item> items_;          ///< waiting work; guarded by the thread's mutex
   /// Only the service thread uses sources_, piece_ and loop_.
   std::map<source_name, source> sources_;
   std::vector<char> piece_;
   std::shared_ptr<event_loop> loop_; ///< null until the first pipe is added
+  log::limited_log failed_lines_{"more lines of targets were lost"};
   std::mutex finish_mutex_;
   service_thread thread_{"farcall-service", [this](auto& lock) { return do_next(lock); }};
 };

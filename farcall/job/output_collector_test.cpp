@@ -1,7 +1,9 @@
 #include <farcall/base/error.hpp>
 #include <farcall/job/output_collector.hpp>
+#include <farcall/job/output_receiver.hpp>
 #include <tests/support.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -181,6 +184,35 @@ TEST_F(output_collector_test, an_endless_printer_does_not_silence_others) {
   collector_->finish();
   output_.second.reset();
   reader.join();
+}
+
+/// Collects lines as texts like "2: text" and "2! text", with "!" for lines of standard error.
+class collected_lines final : public output_receiver {
+ public:
+  void take_line(node_id node, output_stream stream, std::string_view line) override {
+    if (line == "refused") throw error("no such line");
+    all.push_back(std::to_string(node) + (stream == output_stream::output ? ": " : "! ") +
+                  std::string(line));
+  }
+  std::vector<std::string> all;
+};
+
+TEST_F(output_collector_test, a_receiver_replaces_both_outputs) {
+  collected_lines lines;
+  collector_ = std::make_unique<output_collector>(
+      output_ends{output_.second.get(), error_.second.get()}, true, &lines);
+  unique_fd first = pipe_of(1);
+  print(first, "one\nrefused\ntwo\nno end");
+  first.reset();
+  collector_->end(1);
+  collector_->take(2, output_stream::error, "elsewhere\nno end", {});
+  collector_->finish();
+  EXPECT_THAT(lines.all,
+              ::testing::ElementsAre("1: one", "1: two", "1: no end", "2! elsewhere", "2! no end"));
+  output_.second.reset();
+  error_.second.reset();
+  EXPECT_EQ(next(output_.first, 1), "");
+  EXPECT_EQ(next(error_.first, 1), "");
 }
 
 TEST(ends_for_lines, are_standard_output_and_error) {

@@ -68,8 +68,8 @@ target_starter::target_starter(site s, program_identity program)
   }
   roster_ = roster(host_id, nodes, node_capacity(nodes));
   targets_ = node_table<target>(roster_.capacity());
-  site_ = {options_.targets,           options_.program, options_.arguments, options_.access,
-           options_.heartbeat_timeout, &s.output,        options_.labels,    ranks()};
+  site_ = {options_.targets,           options_.program, options_.arguments,      options_.access,
+           options_.heartbeat_timeout, &s.output,        options_.takes_output(), ranks()};
 }
 
 target_url target_starter::url_of_process(std::uint32_t workers) const {
@@ -80,7 +80,7 @@ target_url target_starter::url_of_process(std::uint32_t workers) const {
 }
 
 void target_starter::start(time_point deadline) {
-  require_descriptors(roster_.size() - 1, options_.labels);
+  require_descriptors(roster_.size() - 1, options_.takes_output());
   gather(deadline);
   start_processes(deadline);
   make_memories();
@@ -287,7 +287,7 @@ std::vector<node_id> target_starter::start_more(const std::vector<target_url>& u
                        std::to_string(next_node_) + " of " + std::to_string(roster_.capacity()) +
                        ", and none is given twice; start a new job");
   }
-  require_descriptors(urls.size(), options_.labels);
+  require_descriptors(urls.size(), options_.takes_output());
   memory_sizes sizes{options_.lane_bytes, options_.heap_bytes, roster_.capacity(), false};
   sizes.is_emulated = std::any_of(urls.begin(), urls.end(), is_emulated);
   joiners all;

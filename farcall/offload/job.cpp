@@ -274,6 +274,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
   o.heartbeat_timeout = options.heartbeat_timeout;
   o.peer_timeout = options.peer_timeout;
   o.labels = options.label;
+  o.output = options.output;
   const bool has_thread = options.progress == "thread";
   const auto service = detail::service_entry().on_host(options);
   if (service && are_equals) {

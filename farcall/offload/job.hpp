@@ -16,6 +16,7 @@
 #include <vector>
 
 namespace farcall {
+class output_receiver;
 struct process_counters;
 struct process_group;
 namespace detail {
@@ -113,6 +114,13 @@ struct job_options {
   /// or error, as in "2: text". For this purpose the lines go through this process. The output of
   /// existing_targets is not changed. Default: FARCALL_LABEL if set, otherwise false.
   bool label = false;
+  /// Receiver of the lines that targets print, for instance for a notebook or a logger. If it is
+  /// set, all targets that the job starts print through this process, nothing is written to its
+  /// standard output and error, and `label` has no effect. Processes of `existing_targets` and of a
+  /// launcher keep their own output. The program owns the receiver, and keeps it until the job has
+  /// ended; then all lines have been passed to it. If exit() is called before, it gets the last
+  /// lines in exit(). Include job/output_receiver.hpp.
+  output_receiver* output = nullptr;
   /// Detail of the report when a target crashes or aborts. With "names", the exception node_failed
   /// contains the signal, the address, and the names of the functions that were running. With
   /// "full", the target in addition prints the functions with their lines and arguments to its

@@ -26,6 +26,12 @@ _Static_assert(offsetof(fc_job_options, yield_after_us) == 112, "fc_job_options"
 _Static_assert(offsetof(fc_job_options, peer_timeout_ms) == 120, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, release_timeout_ms) == 124, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, restart_lost_servers) == 128, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, progress) == 136, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, crash_report) == 176, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, workers) == 184, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, survive) == 192, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, output) == 200, "fc_job_options");
+_Static_assert(offsetof(fc_job_options, output_user) == 208, "fc_job_options");
 
 _Static_assert(offsetof(fc_node_event, node) == 0 && offsetof(fc_node_event, why) == 32 &&
                    offsetof(fc_node_event, what) == 40 && offsetof(fc_node_event, replaces) == 44,

@@ -1,5 +1,6 @@
 #include "tests/network/support.hpp"
 
+#include <farcall/job/output_receiver.hpp>
 #include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
@@ -9,9 +10,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -119,6 +123,43 @@ TEST(output, from_remote_targets_arrives_unchanged) {
   const outcome err = run_printers(targets, "2>&1 >/dev/null");
   EXPECT_EQ(err.status, 7);
   EXPECT_EQ(err.text, "err\nerr\n");
+}
+
+/// Lines that targets have printed, for each node.
+class lines_of_targets final : public output_receiver {
+ public:
+  void take_line(node_id node, output_stream stream, std::string_view line) override {
+    std::string& text = stream == output_stream::output ? output[node] : error[node];
+    text.append(line).push_back('|');
+  }
+  /// Read after the end of the job.
+  std::map<node_id, std::string> output;
+  std::map<node_id, std::string> error;
+};
+
+int host_of_received() {
+  lines_of_targets lines;
+  {
+    job_options o = with_targets(std::getenv("TEST_TARGETS"));
+    o.output = &lines;
+    const job j(o);
+    for (const node& n : j.targets())
+      sync(n, print_some);
+  }
+  for (const node_id n : {1U, 2U}) {
+    EXPECT_EQ(lines.output[n], "out|nothing to read: 0|");
+    EXPECT_EQ(lines.error[n], "err|");
+  }
+  return testing::Test::HasFailure() ? 1 : 7;
+}
+const role received("received", host_of_received);
+
+TEST(output, lines_of_all_targets_go_to_a_receiver) {
+  const server there(local_server());
+  const outcome o = outcome_of("FARCALL_TEST_ROLE=received TEST_TARGETS=shm," + url_of(there) +
+                               " " + self() + " 2>&1");
+  EXPECT_EQ(o.status, 7);
+  EXPECT_EQ(o.text, "");
 }
 
 TEST(output, settings_other_than_yes_and_no_are_refused) {
