@@ -161,7 +161,7 @@ typedef struct fc_job_options {
   const char* crash_report;
   uint32_t workers;    ///< threads that run handlers in each process of existing_targets
   uint32_t label;      ///< if not 0, the number of the node precedes each line that a target prints
-  uint32_t survive;    ///< if not 0, the nodes of a job of equals go on when one of them ends
+  uint32_t survive;    ///< if not 0, the nodes of a job of equals (c/equals.h) go on when one ends
   uint32_t reserved_2; ///< 0
   /// Receives each line that the targets print, for instance for a notebook or a logger. This
   /// process then does not write the lines to its own output, and `label` has no effect. Processes

@@ -190,7 +190,7 @@ fc_status fc_progress(fc_job* job) {
 fc_status fc_wait_fd(fc_job* job, int* fd) {
   return guarded([&] {
     require(fd, "fd");
-    *fd = job_of(job).engine->waiter().wait_fd();
+    *fd = job_of(job).wait_fd();
   });
 }
 

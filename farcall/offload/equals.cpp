@@ -37,11 +37,6 @@ void require_main(const job_state& job, const char* what) {
   if (am::worker_pool::is_in_handler()) throw error(std::string(what) + " is not for handlers");
 }
 
-collectives& collectives_of(job_state& job, const char* what) {
-  require_main(job, what);
-  return job.as_equals->collectives;
-}
-
 /// Called on the other nodes when the host has ended. If the job is not over, ends this process.
 void follow_host(const job_state& job) {
   if (job.members->is_over()) return;
@@ -78,6 +73,11 @@ void at_exit(int status, void* argument) {
 }
 
 } // namespace
+
+collectives& collectives_of(job_state& job, const char* what) {
+  require_main(job, what);
+  return job.as_equals->collectives;
+}
 
 void require_first() {
   if (!has_made_one.load(std::memory_order_relaxed)) return;

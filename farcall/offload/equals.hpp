@@ -1,6 +1,7 @@
 #pragma once
 
 #include <farcall/job/members.hpp>
+#include <farcall/offload/collectives.hpp>
 #include <farcall/offload/job_state.hpp>
 
 #include <functional>
@@ -11,6 +12,10 @@ namespace farcall::detail {
 /// Throws error if this process has made or joined a job of equals before. A second one is
 /// impossible: all nodes run the same program, so that each of them would also make it.
 void require_first();
+
+/// Returns the collectives of a job of equals. Throws error in a plain job, on a thread that did
+/// not make the job, and in a handler. `what` names the caller's function, for the error.
+[[nodiscard]] collectives& collectives_of(job_state& job, const char* what);
 
 /// Starts watching the other nodes. Calls `joined` for each node that becomes known.
 void watch_equals(job_state& job, std::function<void(const card&, const route&)> joined);

@@ -350,15 +350,17 @@ void job::progress() { state().engine->waiter().poll_all(); }
 
 void job::progress_in_place() { state().engine->waiter().poll_all_in_place(); }
 
-int job::wait_fd() {
-  if (state().engine->workers().is_served_by_caller()) {
+int detail::job_state::wait_fd() {
+  if (engine->workers().is_served_by_caller()) {
     throw error(
         "wait_fd() does not tell of requests, which the thread that made this job of equals "
         "serves; wait_until() does, or let a thread of farcall's serve them "
         "(job_options::progress)");
   }
-  return state().engine->waiter().wait_fd();
+  return engine->waiter().wait_fd();
 }
+
+int job::wait_fd() { return state().wait_fd(); }
 
 node job::host() const noexcept { return state_ != nullptr ? node(*state_, host_id) : node(); }
 

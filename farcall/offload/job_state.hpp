@@ -71,6 +71,9 @@ struct job_state : job_core {
     }
   }
 
+  /// Returns the descriptor that job::wait_fd() describes. Throws what that function throws.
+  [[nodiscard]] int wait_fd();
+
   /// On the host: maximum time in which an added node must join.
   std::chrono::milliseconds start_timeout{};
   std::unique_ptr<host_side> host;     ///< null on targets

@@ -55,6 +55,11 @@ TEST_F(mpirun_test, starts_a_job_of_equals) {
     EXPECT_EQ(c.count(rank), 1U) << c.text();
 }
 
+TEST_F(mpirun_test, starts_a_job_of_equals_in_c) {
+  command c(mpirun + "-n 3 " FARCALL_C_EQUALS_PROGRAM " 3");
+  EXPECT_EQ(c.end(), 0) << c.text();
+}
+
 TEST_F(mpirun_test, adds_targets_that_the_user_names) {
   command c("env FARCALL_TARGETS=shm:2 " + mpirun + "-n 2 " + program + "works");
   EXPECT_EQ(c.end(), 0) << c.text();
