@@ -563,6 +563,19 @@ FC_API fc_status fc_copy_async_within(fc_job* job, fc_span from, fc_span to, int
 /// order their accesses to this memory.
 FC_API fc_status fc_map(fc_job* job, fc_span shared, void** here);
 
+/// Like fc_map(), but keeps the memory mapped in this process, at the same address, until `*here`
+/// was passed to fc_unmap() as often as this function has returned it. Until then, this process can
+/// read and write the memory, also after it was released, after its node has failed or was removed,
+/// after the end of the job, and in a forked child. The mapping does not keep the memory allocated:
+/// once it was released, its node may use it for other allocations, so its content is unspecified.
+/// It does keep the pages of all shared memory of the node in use, until fc_unmap(). Also returns
+/// FC_ERROR for memory of this process that fc_allocate() has not allocated.
+FC_API fc_status fc_map_hold(fc_job* job, fc_span shared, void** here);
+/// Ends one mapping that fc_map_hold() has made. Any thread may call it, also after the end of the
+/// job, and in a forked child, for which it does not change the mapping of the parent. Returns
+/// FC_INVALID_ARGUMENT for an address that is not mapped in this way.
+FC_API fc_status fc_unmap(void* here);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,8 +1,15 @@
+#include <farcall/base/fork.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/future.hpp>
+#include <farcall/copy/mapped.hpp>
 #include <farcall/copy/transfer.hpp>
 
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 using namespace farcall;
 using namespace farcall::c;
@@ -23,6 +30,51 @@ detail::job_state& job_with(fc_job* job, const fc_span& span) {
   throw invalid_argument("this span is of node " + std::to_string(span.node) +
                          ", and the job has " + std::to_string(state.members->nodes()) + " nodes");
 }
+
+/// Memory of nodes that the C program holds mapped, by its address in this process. Any thread may
+/// use it, also in the child of a fork.
+class held_mappings final : private fork_observer {
+ public:
+  static held_mappings& instance() {
+    // The object is never destroyed, because the program may use the memory during exit().
+    static auto* const all = new held_mappings;
+    return *all;
+  }
+
+  void add(void* here, std::shared_ptr<const void> owner) {
+    const std::lock_guard guard(mutex_);
+    held& entry = all_[here];
+    entry.owner = std::move(owner);
+    ++entry.count;
+  }
+
+  /// Removes one hold of the address. Returns false if there is none.
+  [[nodiscard]] bool remove(void* here) {
+    // Declared before the guard, so that the memory is unmapped after the mutex was unlocked.
+    std::shared_ptr<const void> unused;
+    const std::lock_guard guard(mutex_);
+    const auto at = all_.find(here);
+    if (at == all_.end()) return false;
+    if (--at->second.count != 0) return true;
+    unused = std::move(at->second.owner);
+    all_.erase(at);
+    return true;
+  }
+
+ private:
+  struct held {
+    std::shared_ptr<const void> owner;
+    std::size_t count = 0;
+  };
+
+  held_mappings() { watch_forks(); }
+  void before_fork() noexcept override { mutex_.lock(); }
+  void after_fork_in_parent() noexcept override { mutex_.unlock(); }
+  void after_fork_in_child() noexcept override { mutex_.unlock(); }
+
+  std::mutex mutex_;
+  std::map<void*, held> all_;
+};
 
 /// Timeout for no deadline.
 constexpr std::int64_t none = -1;
@@ -159,5 +211,25 @@ fc_status fc_map(fc_job* job, fc_span shared, void** here) {
   return guarded([&] {
     require(here, "here");
     *here = detail::map_bytes(job_with(job, shared), shared.node, shared.address, shared.bytes);
+  });
+}
+
+fc_status fc_map_hold(fc_job* job, fc_span shared, void** here) {
+  return guarded([&] {
+    require(here, "here");
+    detail::held_bytes held =
+        detail::hold_bytes(job_with(job, shared), shared.node, shared.address, shared.bytes);
+    held_mappings::instance().add(held.here, std::move(held.owner));
+    *here = held.here;
+  });
+}
+
+fc_status fc_unmap(void* here) {
+  return guarded([&] {
+    require(here, "here");
+    if (!held_mappings::instance().remove(here)) {
+      throw invalid_argument("this address was not returned by fc_map_hold(), or was passed to "
+                             "fc_unmap() as often already");
+    }
   });
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace farcall {
@@ -22,6 +23,12 @@ class rma_engine {
   [[nodiscard]] virtual mapped_window window_at(node_id /*peer*/,
                                                 std::uint64_t /*address*/) noexcept {
     return {};
+  }
+  /// Returns an object that keeps the window at window_at() mapped in this process, even after this
+  /// engine was destroyed. Returns null if window_at() returns an empty window. Never blocks.
+  [[nodiscard]] virtual std::shared_ptr<const void>
+  hold_window(node_id /*peer*/, std::uint64_t /*address*/) noexcept {
+    return nullptr;
   }
   /// Returns a pointer by which this process can use the peer's memory [address, address + bytes)
   /// in place. Returns null if the peer does not share all of it with this process.

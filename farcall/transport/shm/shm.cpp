@@ -63,21 +63,27 @@ void prefault_rings(const receive_segment& of, std::uint32_t lane) noexcept {
 /// cross-memory attach.
 class shm_rma_engine final : public rma_engine {
  public:
+  struct window {
+    mapped_window range;
+    std::shared_ptr<const segment> memory; ///< keeps the range mapped
+  };
   struct target {
     /// Process number of the peer, for cross-memory attach. Zero before the peer joins, after it
     /// has failed, and if cross-memory attach cannot use the peer's addresses.
     std::atomic<pid_t> pid{0};
-    std::vector<mapped_window> windows;
+    std::vector<window> windows;
   };
 
   explicit shm_rma_engine(std::size_t nodes) : targets_(nodes) {}
 
-  void admit(const card& peer, const std::vector<segment>& windows) {
+  void admit(const card& peer, const std::vector<std::shared_ptr<const segment>>& windows) {
     auto t = std::make_unique<target>();
     for (std::size_t i = 0; i < std::min(windows.size(), peer.windows.size()); ++i) {
-      t->windows.push_back({peer.windows[i].address,
-                            std::min<std::uint64_t>(peer.windows[i].bytes, windows[i].size()),
-                            windows[i].data()});
+      const segment& memory = *windows[i];
+      t->windows.push_back(
+          {{peer.windows[i].address, std::min<std::uint64_t>(peer.windows[i].bytes, memory.size()),
+            memory.data()},
+           windows[i]});
     }
     t->pid.store(has_true_addresses(peer) ? static_cast<pid_t>(peer.pid) : 0,
                  std::memory_order_relaxed);
@@ -91,12 +97,13 @@ class shm_rma_engine final : public rma_engine {
   }
 
   mapped_window window_at(node_id peer, std::uint64_t address) noexcept override {
-    const target* const t = targets_.find(peer);
-    if (t == nullptr) return {};
-    for (const mapped_window& w : t->windows) {
-      if (address - w.address < w.bytes) return w;
-    }
-    return {};
+    const window* const found = find_window(peer, address);
+    return found == nullptr ? mapped_window{} : found->range;
+  }
+
+  std::shared_ptr<const void> hold_window(node_id peer, std::uint64_t address) noexcept override {
+    const window* const found = find_window(peer, address);
+    return found == nullptr ? nullptr : found->memory;
   }
 
   bool copies_from_both_ends(node_id peer) noexcept override {
@@ -124,6 +131,16 @@ class shm_rma_engine final : public rma_engine {
   }
 
  private:
+  /// Returns the window of the peer that contains the address, or null if there is none.
+  [[nodiscard]] const window* find_window(node_id peer, std::uint64_t address) const noexcept {
+    const target* const t = targets_.find(peer);
+    if (t == nullptr) return nullptr;
+    for (const window& w : t->windows) {
+      if (address - w.range.address < w.range.bytes) return &w;
+    }
+    return nullptr;
+  }
+
   template <class Call>
   bool attach_copy(Call call, node_id peer, std::byte* here, std::uint64_t there,
                    std::uint64_t bytes, time_point deadline) noexcept {
@@ -348,11 +365,12 @@ class shm_transport final : public transport {
   void take(node_id node, segment receives, std::vector<segment> windows) {
     auto entry = std::make_unique<peer_entry>();
     entry->memory = std::move(receives);
-    entry->windows = std::move(windows);
     // Close the files' descriptors. The mappings of the files stay.
     entry->memory.close_file();
-    for (segment& window : entry->windows)
+    for (segment& window : windows) {
       window.close_file();
+      entry->windows.push_back(std::make_shared<const segment>(std::move(window)));
+    }
     peers_.publish(node, std::move(entry));
     // Make this node's threads call accept() again, because accept() has skipped the lanes that the
     // new node has opened before this node knew it.
@@ -369,7 +387,8 @@ class shm_transport final : public transport {
     /// Set before `is_seen` becomes true, and constant from then on.
     shm::receive_segment receive_segment;
     std::atomic<bool> is_seen{false};
-    std::vector<segment> windows; ///< windows of the peer, in the order of its card
+    /// Windows of the peer, in the order of its card.
+    std::vector<std::shared_ptr<const segment>> windows;
   };
 
   /// Returns the receive segment of a peer. This function reads the segment only when the first
