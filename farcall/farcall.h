@@ -218,6 +218,33 @@ FC_API fc_status fc_progress(fc_job* job);
 /// it. The first call of this function starts a thread, which sleeps while nothing arrives.
 FC_API fc_status fc_wait_fd(fc_job* job, int* fd);
 
+/// Counts of this process in a job since the job began, summed over all lanes and threads. Messages
+/// that the library itself sends are included. Set `size` before fc_counters(). Later versions add
+/// members at the end.
+typedef struct fc_counter_values {
+  size_t size;             ///< sizeof(fc_counter_values)
+  uint64_t calls;          ///< requests with a reply that this process has sent
+  uint64_t posts;          ///< requests without a reply that this process has sent
+  uint64_t replies;        ///< replies that were received, or will never come
+  uint64_t failures;       ///< calls that have ended with an error
+  uint64_t served;         ///< requests for which this process has run a handler
+  uint64_t bytes_sent;     ///< bytes of messages, without copies
+  uint64_t bytes_received; ///< see bytes_sent
+  uint64_t full;           ///< times that a thread waited for space in a lane
+  uint64_t sleeps;         ///< times that a thread slept while it waited for messages
+  uint64_t puts;           ///< copies from this process to other nodes
+  uint64_t gets;           ///< copies from other nodes to this process
+  uint64_t copies;         ///< copies between other nodes
+  uint64_t bytes_put;      ///< bytes of `puts`
+  uint64_t bytes_got;      ///< bytes of `gets`
+  uint64_t bytes_copied;   ///< bytes of `copies`
+} fc_counter_values;
+
+/// Fills the members of `*values` that `values->size` includes. Does not disturb other threads. The
+/// counts only grow, and may be a little old. Returns FC_INVALID_ARGUMENT if `size` is not set, and
+/// FC_ERROR if the process has no counters.
+FC_API fc_status fc_counters(fc_job* job, fc_counter_values* values);
+
 // ---- nodes --------------------------------------------------------------------------------------
 
 /// Names the node to which a call goes. It can also contain a lane (fc_lane_open), a deadline

@@ -98,13 +98,15 @@ void detail::describe_peer(job_state& state, const card& c, const route& r) {
                                 r.via == nullptr ? "" : r.via->server_of(c));
 }
 
-process_counters job::counters() const {
-  const std::shared_ptr<counter_segment>& counters = state().counters;
+process_counters detail::counters_of(job_state& job) {
+  const std::shared_ptr<counter_segment>& counters = job.counters;
   if (!counters) {
     throw error("this process has no counters: there was no descriptor or no memory for them when "
                 "the job began (FARCALL_LOG=info says which)");
   }
   return counter_reader(counters->fd()).read();
 }
+
+process_counters job::counters() const { return detail::counters_of(state()); }
 
 } // namespace farcall

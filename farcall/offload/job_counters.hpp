@@ -10,6 +10,7 @@ namespace farcall {
 
 class members;
 struct card;
+struct process_counters;
 struct route;
 
 namespace detail {
@@ -20,6 +21,9 @@ struct job_state;
 /// memory or file descriptors are lacking, writes this to the log and returns null; the process
 /// then has no counters.
 [[nodiscard]] std::shared_ptr<counter_segment> make_counters(const members& members);
+
+/// Returns the counts that job::counters() describes. Throws what that function throws.
+[[nodiscard]] process_counters counters_of(job_state& job);
 
 /// Adds a node's description and route to the counters, so that tools can show them. Throws
 /// std::bad_alloc.

@@ -98,6 +98,43 @@ static void nodes_are_described(fc_job* job) {
               fc_call(node, fc_named("start"), NULL, 0, NULL, 0, NULL));
 }
 
+static void counts_are_sums(fc_job* job) {
+  fc_counter_values before = {.size = sizeof before};
+  fc_counter_values after = {.size = sizeof after};
+  CHECK_FAILS(FC_INVALID_ARGUMENT, "values", fc_counters(job, NULL));
+  fc_counter_values unset = {0};
+  CHECK_FAILS(FC_INVALID_ARGUMENT, "size", fc_counters(job, &unset));
+  NEED(fc_counters(job, &before) == FC_OK);
+  fc_node node;
+  fc_span memory;
+  char got[2];
+  NEED(fc_node_at(job, 1, &node) == FC_OK && fc_allocate(node, 1000, &memory) == FC_OK);
+  for (int i = 0; i < 10; ++i)
+    CHECK(fc_call(node, fc_named("echo"), "x", 1, got, 1, NULL) == FC_OK);
+  CHECK(fc_put(job, memory, "xy", 2) == FC_OK && fc_get(job, memory, got, 2) == FC_OK);
+  CHECK(fc_get(job, memory, got, 1) == FC_OK);
+  NEED(fc_counters(job, &after) == FC_OK);
+  CHECK(after.calls >= before.calls + 10 && after.replies >= before.replies + 10);
+  CHECK(after.failures == before.failures);
+  CHECK(after.puts == before.puts + 1 && after.bytes_put == before.bytes_put + 2);
+  CHECK(after.gets == before.gets + 2 && after.bytes_got == before.bytes_got + 3);
+  CHECK(after.copies == before.copies);
+
+  // A program with an earlier header has fewer members; the other bytes are not touched.
+  struct {
+    fc_counter_values values;
+    uint64_t later;
+  } other;
+  memset(&other, 1, sizeof other);
+  other.values.size = offsetof(fc_counter_values, replies);
+  CHECK(fc_counters(job, &other.values) == FC_OK);
+  CHECK(other.values.calls >= after.calls && other.values.replies == 0x0101010101010101);
+  // A program with a later header has more members, which are unknown here.
+  other.values.size = sizeof other;
+  CHECK(fc_counters(job, &other.values) == FC_OK);
+  CHECK(other.values.puts == after.puts && other.later == 0 && other.values.size == sizeof other);
+}
+
 static void the_end_of_a_node_is_seen(fc_job* job) {
   fc_node node;
   NEED(fc_node_at(job, 1, &node) == FC_OK);
@@ -151,6 +188,7 @@ int main(int argc, char** argv) {
   fc_job* job = NULL;
   NEED(fc_job_start(&argc, argv, NULL, &job) == FC_OK);
   nodes_are_described(job);
+  counts_are_sums(job);
   the_end_of_a_node_is_seen(job);
   fc_job_end(job);
   return failures != 0;

@@ -44,6 +44,14 @@ _Static_assert(offsetof(fc_node_description, route) == 32, "fc_node_description"
 _Static_assert(offsetof(fc_node_description, pid) == 40, "fc_node_description");
 _Static_assert(offsetof(fc_node_description, workers) == 56, "fc_node_description");
 
+_Static_assert(sizeof(fc_counter_values) == 16 * 8, "fc_counter_values");
+_Static_assert(offsetof(fc_counter_values, size) == 0 && offsetof(fc_counter_values, calls) == 8 &&
+                   offsetof(fc_counter_values, served) == 40 &&
+                   offsetof(fc_counter_values, sleeps) == 72 &&
+                   offsetof(fc_counter_values, puts) == 80 &&
+                   offsetof(fc_counter_values, bytes_copied) == 120,
+               "fc_counter_values");
+
 _Static_assert(sizeof(fc_status) == sizeof(int), "fc_status");
 _Static_assert(FC_OK == 0 && FC_ERROR == 1 && FC_REMOTE_ERROR == 2 && FC_NODE_FAILED == 3 &&
                    FC_TIMEOUT == 4 && FC_OUT_OF_MEMORY == 5 && FC_UNKNOWN_FUNCTION == 6 &&
