@@ -1,6 +1,6 @@
 #include <farcall/base/fork.hpp>
-#include <farcall/c/convert.hpp>
 #include <farcall/c/future.hpp>
+#include <farcall/c/spans.hpp>
 #include <farcall/copy/mapped.hpp>
 #include <farcall/copy/transfer.hpp>
 
@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 
 using namespace farcall;
@@ -16,20 +15,6 @@ using namespace farcall::c;
 using detail::transfer_mode;
 
 namespace {
-
-void require_inside(std::uint64_t bytes, const fc_span& span) {
-  if (bytes > span.bytes) detail::throw_too_long(bytes, span.bytes);
-}
-
-/// Returns the job of the handle `job`, in which `span` can be used. Throws error if the span
-/// belongs to another job, and invalid_argument if the job has no node with the span's number.
-detail::job_state& job_with(fc_job* job, const fc_span& span) {
-  detail::job_state& state = job_of(job);
-  if (span.reserved != 0 && span.reserved != state.mark) detail::throw_other_job(span.node);
-  if (state.members->has(span.node)) return state;
-  throw invalid_argument("this span is of node " + std::to_string(span.node) +
-                         ", and the job has " + std::to_string(state.members->nodes()) + " nodes");
-}
 
 /// Memory of nodes that the C program holds mapped, by its address in this process. Any thread may
 /// use it, also in the child of a fork.
