@@ -14,12 +14,13 @@
 ///
 /// Any thread may use any function. Only one thread at a time may use an fc_future, except in
 /// fc_future_stop(), or an fc_reply, except in fc_reply_stopped(). The following functions block:
-/// fc_call, fc_future_wait, fc_future_get, fc_wait_all, fc_wait_any, fc_allocate, fc_put, fc_get,
-/// fc_copy, fc_lane_open, and functions that send while a lane is full. If they are called in a
-/// handler, other handlers run in the meantime. The time for which they block can be limited: by
-/// fc_within() if they take a node, and by `timeout_ns` if they have this parameter. fc_job_start
-/// blocks until all targets have joined, and fc_job_end until they have ended. The functions of
-/// this header never throw, but a handler or callback that is written in C++ may throw.
+/// fc_call, fc_callv, fc_future_wait, fc_future_get, fc_wait_all, fc_wait_any, fc_allocate, fc_put,
+/// fc_get, fc_copy, fc_lane_open, and functions that send while a lane is full. If they are called
+/// in a handler, other handlers run in the meantime. The time for which they block can be limited:
+/// by fc_within() if they take a node, and by `timeout_ns` if they have this parameter.
+/// fc_job_start blocks until all targets have joined, and fc_job_end until they have ended. The
+/// functions of this header never throw, but a handler or callback that is written in C++ may
+/// throw.
 ///
 /// Later versions change no structure, except that some get more members; the comments of these
 /// structures say so.
@@ -441,9 +442,23 @@ FC_API fc_function fc_named(const char* name);
 FC_API fc_status fc_call(fc_node where, fc_function function, const void* bytes, size_t size,
                          void* result, size_t capacity, size_t* result_size);
 
+/// A part of a message: `size` bytes at the address `at`, which may be NULL if `size` is 0. A
+/// message of several parts contains their bytes one after the other, without gaps. The library
+/// copies them directly to the place from which they are sent.
+typedef struct fc_bytes {
+  const void* at; ///< address of the bytes
+  size_t size;    ///< number of bytes
+} fc_bytes;
+
 /// A call or a copy that may not have ended yet. Once the call has ended, its future contains the
 /// result.
 typedef struct fc_future fc_future;
+
+/// Calls the function on the node `where` with a message of `part_count` parts, and waits for the
+/// reply. For FC_OK, sets `*result` to a ready future, which the caller owns. fc_future_get() then
+/// returns the reply, of any size, without waiting. `parts` may be NULL if `part_count` is 0.
+FC_API fc_status fc_callv(fc_node where, fc_function function, const fc_bytes* parts,
+                          size_t part_count, fc_future** result);
 
 /// Calls the function on the node `where` without waiting for the reply. Sets `*future` to a future
 /// of the call, which the caller owns. `bytes` may be changed as soon as fc_call_async() has
@@ -452,9 +467,17 @@ typedef struct fc_future fc_future;
 FC_API fc_status fc_call_async(fc_node where, fc_function function, const void* bytes, size_t size,
                                fc_future** future);
 
+/// Like fc_call_async(), with a message of `part_count` parts. `parts` may be NULL if `part_count`
+/// is 0.
+FC_API fc_status fc_call_asyncv(fc_node where, fc_function function, const fc_bytes* parts,
+                                size_t part_count, fc_future** future);
+
 /// Calls the function on the node `where`, without a future and without a result. The caller learns
 /// of no error; the target writes errors to its log.
 FC_API fc_status fc_post(fc_node where, fc_function function, const void* bytes, size_t size);
+/// Like fc_post(), with a message of `part_count` parts. `parts` may be NULL if `part_count` is 0.
+FC_API fc_status fc_postv(fc_node where, fc_function function, const fc_bytes* parts,
+                          size_t part_count);
 
 /// Returns true if the future is ready, so that fc_future_get() would not wait. Also receives the
 /// replies that have arrived. Never blocks. For NULL, returns false and stores an error.

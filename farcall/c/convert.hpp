@@ -43,12 +43,12 @@ inline void require_node(const fc_node& n) {
 /// Bit in fc_node.flags. fc_stoppable() sets this bit in nodes whose calls can be stopped.
 inline constexpr std::uint32_t stoppable_flag = 1;
 
-/// Returns the job, the lane and the deadline with which calls to `n` are made. Throws what
-/// require_node() throws. If no lane is open yet, opens one and also throws what opening throws.
-[[nodiscard]] inline detail::call_place place_of(const fc_node& n) {
+/// Returns the job and the lane with which calls to `n` are made, and the deadline `deadline` of
+/// their sending. Throws what require_node() throws. If no lane is open yet, opens one and also
+/// throws what opening throws.
+[[nodiscard]] inline detail::call_place place_of(const fc_node& n, time_point deadline) {
   require_node(n);
   detail::job_core& job = job_of(n.job);
-  const time_point deadline = deadline_of(n);
   am::requester& messages = n.lane != nullptr ? static_cast<const lane*>(n.lane)->messages()
                                               : job.client->lane_to(n.id, deadline);
   return {job, messages, deadline};

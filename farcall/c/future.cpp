@@ -27,12 +27,6 @@ am::completion* state_of(const fc_future& f) noexcept {
   return std::visit([](const auto& p) { return detail::future_access::state(p); }, f.pending);
 }
 
-namespace {
-
-thread_local kept_blocks dropped;
-
-/// Waits until the future is ready, and stores its result in `f`. If the deadline of the call
-/// passes before, throws timeout, and the caller can wait for `f` again.
 void settle(fc_future& f) {
   if (f.is_settled) return;
   std::visit([](auto& p) { p.wait(); }, f.pending);
@@ -47,6 +41,10 @@ void settle(fc_future& f) {
     f.failure = std::current_exception();
   }
 }
+
+namespace {
+
+thread_local kept_blocks dropped;
 
 /// Continuation for fc_future_then(). Calls the program's function when the future is ready, or
 /// when the deadline of its call has passed.

@@ -49,4 +49,8 @@ namespace farcall::c {
 /// stored in `f` already.
 [[nodiscard]] am::completion* state_of(const fc_future& f) noexcept;
 
+/// Waits until the future is ready, and stores its result in `f`. If the deadline of the call
+/// passes before, throws timeout, and the caller can wait for `f` again.
+void settle(fc_future& f);
+
 } // namespace farcall::c

@@ -13,6 +13,9 @@ _Static_assert(sizeof(fc_span) == 24, "fc_span");
 _Static_assert(offsetof(fc_span, address) == 0 && offsetof(fc_span, bytes) == 8, "fc_span");
 _Static_assert(offsetof(fc_span, node) == 16, "fc_span");
 
+_Static_assert(sizeof(fc_bytes) == 16, "fc_bytes");
+_Static_assert(offsetof(fc_bytes, at) == 0 && offsetof(fc_bytes, size) == 8, "fc_bytes");
+
 _Static_assert(offsetof(fc_job_options, size) == 0, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, targets) == 8, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, program) == 16, "fc_job_options");
