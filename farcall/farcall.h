@@ -70,7 +70,9 @@ typedef enum fc_status {
   /// On the node, too many handlers wait inside each other, so that the call was not executed.
   FC_NESTED_TOO_DEEP = 13,
   /// fc_future_stop() has ended the call, whose handler may still run on the node.
-  FC_CANCELLED = 14
+  FC_CANCELLED = 14,
+  /// The call was not sent, because the function would have had to wait (fc_try_call_async).
+  FC_WOULD_BLOCK = 15
 } fc_status;
 
 /// Returned by fc_error_node() if the error concerns no node.
@@ -471,6 +473,14 @@ FC_API fc_status fc_call_async(fc_node where, fc_function function, const void* 
 /// is 0.
 FC_API fc_status fc_call_asyncv(fc_node where, fc_function function, const fc_bytes* parts,
                                 size_t part_count, fc_future** future);
+/// Like fc_call_asyncv(), but never waits. If it would have to wait, returns FC_WOULD_BLOCK, and
+/// sends nothing. This is the case if the lane has no space for the message, and in the first call
+/// of a thread to a node, if no lane is free, if the nodes are not introduced yet, or if the nodes
+/// run different programs. A function that waits makes the first call in any case. A lane gets
+/// space again as its node takes messages, which may depend on this process receiving replies
+/// (fc_progress). A deadline of `where` limits the call as usual.
+FC_API fc_status fc_try_call_async(fc_node where, fc_function function, const fc_bytes* parts,
+                                   size_t part_count, fc_future** future);
 
 /// Calls the function on the node `where`, without a future and without a result. The caller learns
 /// of no error; the target writes errors to its log.

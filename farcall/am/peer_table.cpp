@@ -33,6 +33,11 @@ void peer_table::throw_unreachable(node_id node) const {
 peer_route peer_table::reach(node_id node, time_point deadline) {
   if (known(node) == nullptr) {
     if (const std::exception_ptr why = failure_of(node)) std::rethrow_exception(why);
+    if (meet_ && deadline == without_waiting) {
+      throw timeout(node_text(self_) + " and " + node_text(node) +
+                        " do not know each other yet; a call that waits introduces them",
+                    node);
+    }
     if (meet_) meet_(node, deadline);
   }
   const peer* const p = known(node);

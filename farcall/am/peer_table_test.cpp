@@ -98,6 +98,12 @@ TEST_F(peer_tables, do_not_introduce_an_unknown_node_that_has_failed) {
   EXPECT_THAT(peers_.fail(node_count, "no such node"), IsEmpty());
 }
 
+TEST_F(peer_tables, do_not_introduce_an_unknown_node_without_waiting) {
+  EXPECT_THROW((void)peers_.reach(stranger, without_waiting), timeout);
+  EXPECT_THAT(met_, IsEmpty());
+  EXPECT_EQ(peers_.reach(peer_id, without_waiting).via, &via_) << "a known node";
+}
+
 TEST_F(peer_tables, mark_all_known_nodes_as_failed) {
   peers_.set_unreachable(2, "it has no common transport");
   (void)peers_.fail(2, "it has died");

@@ -365,14 +365,19 @@ bool waiter::wait_until(bool (*holds)(void* argument) noexcept, void* argument, 
 
 endpoint waiter::wait_for_lane(node_id node, const lane_shape& shape, time_point deadline) {
   if (const std::optional<endpoint> opened = lanes_.try_open(node, shape)) return *opened;
+  if (deadline == without_waiting)
+    throw timeout("no lane to " + node_text(node) + " is free now", node);
   lane_wait condition(owner_, node, shape, deadline);
   wait_for(condition);
   return condition.opened();
 }
 
 std::byte* waiter::wait_for_space(requester& l, std::uint32_t bytes, time_point deadline) {
+  if (deadline == without_waiting && l.failure()) return nullptr;
   l.count_full();
   l.guard().unlock();
+  if (deadline == without_waiting)
+    throw timeout("the lane to " + node_text(l.peer()) + " is full now", l.peer());
   space_wait condition(l, bytes, deadline);
   wait_for(condition);
   if (!condition.is_over()) {

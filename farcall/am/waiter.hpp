@@ -50,10 +50,11 @@ class waiter {
   /// periodically. Throws forked.
   [[nodiscard]] bool wait_until(bool (*holds)(void* argument) noexcept, void* argument,
                                 bool is_notified, time_point deadline);
-  /// See client::wait_for_space(). Throws timeout.
+  /// See client::wait_for_space(). Throws timeout. With the deadline without_waiting, tries
+  /// nothing.
   [[nodiscard]] std::byte* wait_for_space(requester& l, std::uint32_t bytes, time_point deadline);
   /// Opens a lane to `node`. If none is left, waits until a closed lane is free. Throws what
-  /// lane_table::open() throws.
+  /// lane_table::open() throws, and timeout.
   [[nodiscard]] endpoint wait_for_lane(node_id node, const lane_shape& shape, time_point deadline);
 
   // ---- polls ----

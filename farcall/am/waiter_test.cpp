@@ -250,6 +250,18 @@ TEST_F(waiting, finds_no_space_in_a_lane_that_fails) {
   caller_.lane_->guard().unlock();
 }
 
+TEST_F(waiting, does_not_happen_for_space_if_it_must_not) {
+  pending_call& slot = caller_.call();
+  caller_.reply(slot);
+  caller_.fill();
+  EXPECT_THROW((void)engine_->wait_for_space(*caller_.lane_, 100, without_waiting), timeout);
+  EXPECT_FALSE(slot.ready()) << "no reply was taken";
+  caller_.lane_->guard().lock();
+  caller_.lane_->fail(std::make_exception_ptr(error("it is gone")));
+  EXPECT_EQ(engine_->wait_for_space(*caller_.lane_, 100, without_waiting), nullptr);
+  caller_.lane_->guard().unlock();
+}
+
 TEST_F(waiting, takes_replies_while_it_waits_for_space) {
   pending_call& slot = caller_.call();
   counting then;

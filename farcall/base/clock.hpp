@@ -16,6 +16,9 @@ using clock = std::chrono::steady_clock;
 using time_point = clock::time_point;
 
 inline constexpr time_point no_deadline = time_point::max();
+/// Deadline of an operation that must not wait, not even for a moment. If it would have to wait, it
+/// throws timeout instead.
+inline constexpr time_point without_waiting = time_point::min();
 
 /// A duration of any std::chrono type as a time limit. A duration that is too long for nanoseconds,
 /// such as `std::chrono::hours::max()`, means no limit.

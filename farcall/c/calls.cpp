@@ -112,6 +112,19 @@ fc_status fc_call_asyncv(fc_node where, fc_function function, const fc_bytes* pa
   });
 }
 
+fc_status fc_try_call_async(fc_node where, fc_function function, const fc_bytes* parts,
+                            size_t part_count, fc_future** future) {
+  return guarded([&] {
+    require(future, "future");
+    try {
+      *future = start_future(where, function, message_parts(parts, part_count), without_waiting);
+    } catch (const timeout& e) {
+      return fail(FC_WOULD_BLOCK, e.what(), e.node());
+    }
+    return FC_OK;
+  });
+}
+
 fc_status fc_post(fc_node where, fc_function function, const void* bytes, size_t size) {
   const fc_bytes part{bytes, size};
   return fc_postv(where, function, &part, 1);

@@ -164,5 +164,123 @@ TEST_F(gathered_calls, refuse_parts_that_cannot_exist) {
   EXPECT_EQ(result, nullptr);
 }
 
+/// Calls in C that never wait.
+class tried_calls : public c_test {
+ protected:
+  /// Calls "echo" with a number, and returns the status.
+  [[nodiscard]] fc_status try_call(fc_node where, std::uint32_t number) {
+    const fc_bytes parts[] = {bytes_of(number), part_of(filling_)};
+    fc_future* call = nullptr;
+    const fc_status status = fc_try_call_async(where, fc_named("echo"), parts, 2, &call);
+    if (status == FC_OK) calls_.push_back(call);
+    return status;
+  }
+  /// Checks that each call of try_call() has got its own reply.
+  void expect_replies() {
+    for (std::uint32_t i = 0; i < calls_.size(); ++i) {
+      std::uint32_t number = 0;
+      const std::string got = text_in(calls_[i]);
+      ASSERT_EQ(got.size(), sizeof number + filling_.size());
+      std::memcpy(&number, got.data(), sizeof number);
+      EXPECT_EQ(number, i);
+      fc_future_drop(calls_[i]);
+    }
+    calls_.clear();
+  }
+
+  const std::string filling_ = std::string(200, 'f');
+  std::vector<fc_future*> calls_;
+};
+
+TEST_F(tried_calls, are_sent_if_the_lane_has_space) {
+  // The first call also opens the lane of the thread.
+  for (std::uint32_t i = 0; i < 3; ++i)
+    ASSERT_EQ(try_call(i == 1 ? fc_stoppable(there_) : there_, i), FC_OK) << fc_error_text();
+  expect_replies();
+}
+
+TEST_F(tried_calls, are_not_sent_while_the_lane_is_full) {
+  fc_future* none = nullptr;
+  const std::string large(1'000'000, 'x');
+  const fc_bytes part = part_of(large);
+  {
+    const stopped_target stopped(target_);
+    fc_status status = FC_OK;
+    while (status == FC_OK)
+      status = try_call(there_, static_cast<std::uint32_t>(calls_.size()));
+    ASSERT_EQ(status, FC_WOULD_BLOCK) << fc_error_text();
+    EXPECT_EQ(fc_error_node(), target_.id());
+    EXPECT_THAT(fc_error_text(), HasSubstr("full"));
+    const fc_node places[] = {there_, fc_stoppable(there_), fc_within(there_, in_time)};
+    for (const fc_node& place : places) {
+      EXPECT_EQ(try_call(place, 0), FC_WOULD_BLOCK);
+      EXPECT_EQ(fc_try_call_async(place, fc_named("echo"), &part, 1, &none), FC_WOULD_BLOCK);
+    }
+    EXPECT_EQ(none, nullptr);
+  }
+  ASSERT_GT(calls_.size(), 10U);
+  expect_replies();
+  EXPECT_EQ(try_call(there_, 0), FC_OK);
+  expect_replies();
+}
+
+TEST_F(tried_calls, arrive_exactly_once) {
+  const fc_span word = words_.span(0);
+  const fc_bytes part = bytes_of(word);
+  std::uint32_t sent = 0;
+  std::vector<fc_future*> calls;
+  for (int round = 0; round < 20; ++round) {
+    const stopped_target stopped(target_);
+    fc_future* call = nullptr;
+    while (fc_try_call_async(there_, fc_named("count"), &part, 1, &call) == FC_OK) {
+      ++sent;
+      calls.push_back(call);
+    }
+    EXPECT_EQ(fc_error_status(), FC_WOULD_BLOCK);
+  }
+  for (fc_future* call : calls) {
+    EXPECT_EQ(fc_future_get(call, nullptr, nullptr), FC_OK);
+    fc_future_drop(call);
+  }
+  EXPECT_EQ(words_.get(0), sent);
+}
+
+TEST_F(tried_calls, do_not_wait_for_lanes) {
+  std::vector<fc_node> lanes;
+  fc_node lane{};
+  while (fc_lane_open(there_, &lane) == FC_OK)
+    lanes.push_back(lane);
+  ASSERT_GT(lanes.size(), 100U);
+  {
+    // A closed lane cannot be taken back while the target is stopped.
+    stopped_target stopped(target_);
+    EXPECT_EQ(fc_post(lanes.back(), fc_named("echo"), nullptr, 0), FC_OK);
+    fc_lane_close(lanes.back());
+    lanes.pop_back();
+    EXPECT_TRUE(ends(
+        [&] {
+          EXPECT_EQ(try_call(there_, 0), FC_WOULD_BLOCK);
+          EXPECT_THAT(fc_error_text(), HasSubstr("no lane"));
+        },
+        [&] { stopped.resume(); }));
+  }
+  for (const fc_node& each : lanes)
+    fc_lane_close(each);
+}
+
+TEST_F(tried_calls, fail_like_others) {
+  fc_future* call = nullptr;
+  EXPECT_EQ(fc_try_call_async(there_, 0, nullptr, 0, &call), FC_INVALID_ARGUMENT);
+  EXPECT_EQ(fc_try_call_async(there_, fc_named("echo"), nullptr, 0, nullptr), FC_INVALID_ARGUMENT);
+  EXPECT_EQ(fc_try_call_async({}, fc_named("echo"), nullptr, 0, &call), FC_INVALID_ARGUMENT);
+  {
+    const stopped_target stopped(target_);
+    ASSERT_EQ(fc_try_call_async(fc_within(there_, soon), fc_named("echo"), nullptr, 0, &call),
+              FC_OK);
+    EXPECT_EQ(fc_future_get(call, nullptr, nullptr), FC_TIMEOUT);
+    fc_future_drop(call);
+  }
+}
+
 } // namespace
 } // namespace farcall::test::calls_test

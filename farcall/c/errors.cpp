@@ -133,6 +133,8 @@ const char* fc_status_name(fc_status status) {
     return "FC_NESTED_TOO_DEEP";
   case FC_CANCELLED:
     return "FC_CANCELLED";
+  case FC_WOULD_BLOCK:
+    return "FC_WOULD_BLOCK";
   }
   return "a status of another version";
 }

@@ -64,6 +64,12 @@ using callable_call = detail::remote_call<fn_t<&callable_here>, std::uint32_t, c
 template <class R, class... S>
 am::pending_call* send_awaited(am::requester& l, am::handler_key key, time_point deadline,
                                const S&... args) {
+  if (deadline == without_waiting) {
+    throw timeout(node_text(l.peer()) +
+                      " runs another program, and was not asked yet for the names " +
+                      "of its functions; a call that waits does so",
+                  l.peer());
+  }
   return detail::send<detail::call_mode::awaited, R>(l, key, {}, deadline, args...);
 }
 
