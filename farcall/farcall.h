@@ -478,7 +478,7 @@ FC_API fc_status fc_call_asyncv(fc_node where, fc_function function, const fc_by
 /// of a thread to a node, if no lane is free, if the nodes are not introduced yet, or if the nodes
 /// run different programs. A function that waits makes the first call in any case. A lane gets
 /// space again as its node takes messages, which may depend on this process receiving replies
-/// (fc_progress). A deadline of `where` limits the call as usual.
+/// (fc_progress, fc_queue_take). A deadline of `where` limits the call as usual.
 FC_API fc_status fc_try_call_async(fc_node where, fc_function function, const fc_bytes* parts,
                                    size_t part_count, fc_future** future);
 

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/c/errors.hpp>
+#include <farcall/c/queue.h>
 
 #include <cstdint>
 #include <new>
@@ -160,6 +161,7 @@ using any_c_function = void (*)();
     reinterpret_cast<any_c_function>(&fc_job_start),
     reinterpret_cast<any_c_function>(&fc_node_add),
     reinterpret_cast<any_c_function>(&fc_put),
+    reinterpret_cast<any_c_function>(&fc_queue_open),
     reinterpret_cast<any_c_function>(&fc_register),
     reinterpret_cast<any_c_function>(&fc_wait_any)};
 

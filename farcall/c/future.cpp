@@ -27,6 +27,10 @@ am::completion* state_of(const fc_future& f) noexcept {
   return std::visit([](const auto& p) { return detail::future_access::state(p); }, f.pending);
 }
 
+time_point deadline_of(const fc_future& f) noexcept {
+  return std::visit([](const auto& p) { return detail::future_access::deadline(p); }, f.pending);
+}
+
 void settle(fc_future& f) {
   if (f.is_settled) return;
   std::visit([](auto& p) { p.wait(); }, f.pending);

@@ -48,6 +48,8 @@ namespace farcall::c {
 /// Returns the object on which a thread can wait for the future. Returns null if the result was
 /// stored in `f` already.
 [[nodiscard]] am::completion* state_of(const fc_future& f) noexcept;
+/// Returns the deadline of the call or copy.
+[[nodiscard]] time_point deadline_of(const fc_future& f) noexcept;
 
 /// Waits until the future is ready, and stores its result in `f`. If the deadline of the call
 /// passes before, throws timeout, and the caller can wait for `f` again.

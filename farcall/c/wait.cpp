@@ -9,14 +9,6 @@
 using namespace farcall;
 using namespace farcall::c;
 
-namespace {
-
-time_point deadline_of(const fc_future& f) noexcept {
-  return std::visit([](const auto& p) { return detail::future_access::deadline(p); }, f.pending);
-}
-
-} // namespace
-
 fc_status fc_wait_all(fc_future* const* futures, size_t count, int64_t timeout_ns) {
   return guarded([&] {
     if (count != 0) require(futures, "futures");

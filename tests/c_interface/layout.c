@@ -1,5 +1,6 @@
 // Layouts and numbers on which compiled programs and bindings rely. Members may only be added at
 // the end of fc_job_options and fc_node_description, and numbers may only be added.
+#include <farcall/c/queue.h>
 #include <farcall/farcall.h>
 
 _Static_assert(sizeof(void*) == 8, "the numbers below are for 64 bits");
@@ -15,6 +16,10 @@ _Static_assert(offsetof(fc_span, node) == 16, "fc_span");
 
 _Static_assert(sizeof(fc_bytes) == 16, "fc_bytes");
 _Static_assert(offsetof(fc_bytes, at) == 0 && offsetof(fc_bytes, size) == 8, "fc_bytes");
+
+_Static_assert(sizeof(fc_completion) == 16, "fc_completion");
+_Static_assert(offsetof(fc_completion, tag) == 0, "fc_completion");
+_Static_assert(offsetof(fc_completion, future) == 8, "fc_completion");
 
 _Static_assert(offsetof(fc_job_options, size) == 0, "fc_job_options");
 _Static_assert(offsetof(fc_job_options, targets) == 8, "fc_job_options");

@@ -24,6 +24,7 @@ say "install"
 test -f "$prefix/include/farcall/farcall.hpp"
 test -f "$prefix/include/farcall/farcall.h"
 test -f "$prefix/include/farcall/c/equals.h"
+test -f "$prefix/include/farcall/c/queue.h"
 
 say "nothing installed as text may point back into the source or the build folder"
 if grep -rIlP "(^|[\s\"';=:(IL])(\Q$source\E|\Q$build\E)" "$prefix"; then
