@@ -17,10 +17,10 @@
 /// fc_call, fc_callv, fc_future_wait, fc_future_get, fc_wait_all, fc_wait_any, fc_allocate, fc_put,
 /// fc_get, fc_copy, fc_lane_open, and functions that send while a lane is full. If they are called
 /// in a handler, other handlers run in the meantime. The time for which they block can be limited:
-/// by fc_within() if they take a node, and by `timeout_ns` if they have this parameter.
-/// fc_job_start blocks until all targets have joined, and fc_job_end until they have ended. The
-/// functions of this header never throw, but a handler or callback that is written in C++ may
-/// throw.
+/// by fc_within() if they take a node, and by `timeout_ns` if they have this parameter. A function
+/// of the program can end the waits of a thread early (fc_set_interrupt). fc_job_start
+/// blocks until all targets have joined, and fc_job_end until they have ended. The functions of
+/// this header never throw, but a handler or callback that is written in C++ may throw.
 ///
 /// Later versions change no structure, except that some get more members; the comments of these
 /// structures say so.
@@ -72,7 +72,8 @@ typedef enum fc_status {
   /// fc_future_stop() has ended the call, whose handler may still run on the node.
   FC_CANCELLED = 14,
   /// The call was not sent, because the function would have had to wait (fc_try_call_async).
-  FC_WOULD_BLOCK = 15
+  FC_WOULD_BLOCK = 15,
+  FC_INTERRUPTED = 16 ///< the function of fc_set_interrupt() has ended the wait
 } fc_status;
 
 /// Returned by fc_error_node() if the error concerns no node.
@@ -538,6 +539,21 @@ FC_API fc_status fc_wait_all(fc_future* const* futures, size_t count, int64_t ti
 /// NULL. All futures must belong to one job.
 FC_API fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_ns,
                              size_t* index);
+
+/// Function of the program that decides if a wait of its thread ends early. It must not call
+/// functions that wait.
+typedef bool (*fc_interrupt)(void* user);
+
+/// From now on, waits of the calling thread call `is_interrupted(user)`, and end with
+/// FC_INTERRUPTED if it returns true. A waiting thread calls it after a signal has ended its sleep,
+/// and otherwise at least every 50 ms. These are the waits of functions that call or wait for
+/// futures and queues (fc_call to fc_wait_any, fc_queue_take). The function is not called while
+/// such a function does not have to wait, nor in handlers. NULL ends the effect of an earlier call.
+///
+/// After FC_INTERRUPTED, a future is unchanged, and can be waited for again. If fc_call() or
+/// fc_callv() is interrupted, its call is dropped. The call goes on, except that a call with a
+/// deadline, or to a node from fc_stoppable(), is stopped as if by fc_future_stop().
+FC_API void fc_set_interrupt(fc_interrupt is_interrupted, void* user);
 
 // ---- memory -------------------------------------------------------------------------------------
 

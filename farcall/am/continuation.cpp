@@ -50,8 +50,11 @@ bool has_queued_continuations() noexcept { return !queued.is_empty(); }
 
 void run_queued_continuations() noexcept {
   const bool before = std::exchange(this_stack.runs_continuations, true);
+  // Continuations may wait in destructors, which must not throw.
+  const interrupt_check* const interrupt = std::exchange(this_stack.interrupt, nullptr);
   while (continuation* const c = queued.pop_front())
     c->run();
+  this_stack.interrupt = interrupt;
   this_stack.runs_continuations = before;
 }
 

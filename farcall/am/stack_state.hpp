@@ -11,6 +11,7 @@ namespace farcall::am {
 class reply_catcher;
 class stop_listener;
 class stop_state;
+struct interrupt_check;
 struct lane_turn;
 
 /// Entry for a stop listener whose stop() is running on this stack. If stop() of another listener
@@ -34,6 +35,9 @@ struct stack_state {
   const listener_in_call* told = nullptr;
   /// Batch of requests in which a worker runs the handler.
   lane_turn* turn = nullptr;
+  /// Check that may end the next wait early; null if waits on this stack do not end early
+  /// (interrupt.hpp).
+  const interrupt_check* interrupt = nullptr;
   /// True if continuations are running further down on this stack (continuation.hpp).
   bool runs_continuations = false;
 };

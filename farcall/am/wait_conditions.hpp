@@ -76,14 +76,15 @@ class reply_wait final : public wait_condition {
 /// Waits for a local event, which replies to calls of any thread may complete.
 class event_wait final : public wait_condition {
  public:
-  event_wait(engine& e, local_completion& c, time_point deadline) noexcept
-      : wait_condition(deadline), engine_(e), event_(c), replies_(e) {}
+  /// `help_until` limits the work for the event that the waiting thread does itself.
+  event_wait(engine& e, local_completion& c, time_point deadline, time_point help_until) noexcept
+      : wait_condition(deadline), engine_(e), event_(c), help_until_(help_until), replies_(e) {}
 
   state poll() noexcept override {
     if (event_.ready()) return state::over;
     // If the event has done a part of its work here, poll again at once, because no doorbell
     // announces that the next part can be done.
-    if (event_.help(deadline())) return event_.ready() ? state::over : state::advanced;
+    if (event_.help(help_until_)) return event_.ready() ? state::over : state::advanced;
     engine_.waiter().pump(++turn_ % rare_poll_interval == 0);
     continuation_list others = engine_.waiter().completions().give_due();
     queue_continuations(others);
@@ -100,6 +101,7 @@ class event_wait final : public wait_condition {
  private:
   engine& engine_;
   local_completion& event_;
+  time_point help_until_;
   unsigned turn_ = 0;
   any_reply replies_;
 };

@@ -1,5 +1,6 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/am/fiber_scheduler.hpp>
+#include <farcall/am/interrupt.hpp>
 #include <farcall/am/spin_wait.hpp>
 #include <farcall/am/stack.hpp>
 #include <farcall/am/stack_state.hpp>
@@ -67,6 +68,14 @@ class waiting_scope {
         between_polls_(worker_ != nullptr && pool().is_served_by_caller() ? 0 : poll_interval - 1),
         waiting_(e.recorder(), trace::event_kind::wait_begin) {}
 
+  /// Returns how long the thread spins. An interruptible wait does not spin for longer than
+  /// interrupt_interval, because the loop asks for interruptions only before and after sleeps.
+  [[nodiscard]] wait_policy policy(wait_policy usual) const noexcept {
+    if (interruption_.is_possible())
+      usual.spin = std::min<std::chrono::nanoseconds>(usual.spin, interrupt_interval);
+    return usual;
+  }
+
   wait_condition::state poll(spin_wait& spinning) {
     const wait_condition::state now = condition_.poll();
     if (now == wait_condition::state::over) return now;
@@ -95,24 +104,29 @@ class waiting_scope {
     return wait_condition::state::advanced;
   }
 
-  [[nodiscard]] static bool may_end(const spin_wait& spinning) noexcept {
+  /// Throws interrupted.
+  [[nodiscard]] bool may_end(const spin_wait& spinning) {
+    interruption_.ask_if_due();
     return spinning.deadline_has_passed();
   }
   [[nodiscard]] bool has_work() noexcept {
     return worker_ != nullptr && pool().sharing().take_over(*worker_);
   }
+  /// Throws interrupted.
   void sleep() {
     own_replies_wait others(engine_);
     if (worker_ == nullptr) {
       if (thread_lanes* const own = engine_.lanes().find_own()) add_to(own->counters.sleeps, 1);
-      engine_.waiter().sleep({&condition_, &others}, nullptr);
+      interruption_.sleep_ended(
+          engine_.waiter().sleep({&condition_, &others, &interruption_}, nullptr));
       return;
     }
     // Reclaim closed lanes here on an attached thread, because it runs no worker loop that would
     // reclaim them.
     if (pool().is_attached()) worker_->owner().acceptor().reclaim(*worker_);
     requests_wait requests(engine_, *worker_, true);
-    engine_.waiter().sleep_as(*worker_, {&condition_, &others, &requests}, *fibers_);
+    interruption_.sleep_ended(engine_.waiter().sleep_as(
+        *worker_, {&condition_, &others, &requests, &interruption_}, *fibers_));
   }
 
  private:
@@ -138,6 +152,7 @@ class waiting_scope {
   /// number has all of these bits set.
   unsigned between_polls_;
   trace::late_span waiting_;
+  interruption interruption_;
 };
 
 /// Scope of a thread that waits for the reply to a call and does nothing else in that time.
@@ -181,9 +196,9 @@ void waiter::pump(bool others) noexcept {
   queue_continuations(due);
 }
 
-void waiter::sleep(std::initializer_list<wait_condition*> for_what, fiber_scheduler* fibers) {
+bool waiter::sleep(std::initializer_list<wait_condition*> for_what, fiber_scheduler* fibers) {
   // Do not sleep if polling the conditions has queued continuations, because they must run first.
-  if (has_queued_continuations()) return;
+  if (has_queued_continuations()) return false;
   std::vector<wait_condition*> conditions(for_what);
   if (fibers != nullptr) {
     conditions.insert(conditions.end(), fibers->suspended().begin(), fibers->suspended().end());
@@ -200,18 +215,18 @@ void waiter::sleep(std::initializer_list<wait_condition*> for_what, fiber_schedu
   arm(watched);
   time_point deadline = no_deadline;
   for (wait_condition* each : conditions) {
-    if (each->poll_again()) return;
+    if (each->poll_again()) return false;
     deadline = std::min(deadline, each->next_poll());
   }
   const trace::span asleep(options_.recorder, trace::event_kind::sleep_begin);
-  sleep_on(watched, deadline);
+  return sleep_on(watched, deadline);
 }
 
-void waiter::sleep_as(worker& w, std::initializer_list<wait_condition*> conditions,
+bool waiter::sleep_as(worker& w, std::initializer_list<wait_condition*> conditions,
                       fiber_scheduler& fibers) {
   const worker_group::sleep asleep(w.owner().workers().sharing(), w);
   ++w.counters().sleeps;
-  sleep(conditions, &fibers);
+  return sleep(conditions, &fibers);
 }
 
 template <class Condition>
@@ -226,8 +241,8 @@ void waiter::wait_for(Condition& c) {
     throw nested_too_deep("too many continuations wait inside each other; a continuation may "
                           "return a future, or be a coroutine, instead of waiting");
   }
-  spin_wait spinning(options_.waiting, oversubscribed_, c.deadline());
   waiting_scope<Condition> scope(owner_, c);
+  spin_wait spinning(scope.policy(options_.waiting), oversubscribed_, c.deadline());
   run_wait_loop(scope, spinning);
 }
 
@@ -237,7 +252,12 @@ bool waiter::wait(completion& c, time_point deadline) {
     reply_wait condition(c, *source, deadline);
     wait_for(condition);
   } else {
-    event_wait condition(owner_, static_cast<local_completion&>(c), deadline);
+    // In an interruptible wait, do not help with work that could last longer than until the next
+    // time at which the thread asks for interruptions.
+    const time_point help_until = this_stack.interrupt != nullptr
+                                      ? std::min(deadline, clock::now() + interrupt_interval)
+                                      : deadline;
+    event_wait condition(owner_, static_cast<local_completion&>(c), deadline, help_until);
     wait_for(condition);
   }
   // Run the continuations of replies that arrived together with the awaited one.

@@ -100,11 +100,11 @@ class waiter {
   /// calls of all threads.
   void pump(bool others) noexcept;
   /// Sleeps until one of the conditions, or the condition of a suspended fiber, may have something
-  /// to do.
-  void sleep(std::initializer_list<wait_condition*> conditions, fiber_scheduler* fibers);
-  /// Sleeps as the thread of worker `w`. Other workers may take over the worker's lanes in that
-  /// time.
-  void sleep_as(worker& w, std::initializer_list<wait_condition*> conditions,
+  /// to do. Returns true if a signal has ended the sleep.
+  bool sleep(std::initializer_list<wait_condition*> conditions, fiber_scheduler* fibers);
+  /// Sleeps like sleep(), as the thread of worker `w`. Other workers may take over the worker's
+  /// lanes in that time.
+  bool sleep_as(worker& w, std::initializer_list<wait_condition*> conditions,
                 fiber_scheduler& fibers);
 
  private:

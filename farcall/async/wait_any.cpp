@@ -46,6 +46,35 @@ class first_of : public counted {
   std::atomic<bool> is_complete_{false};
 };
 
+/// Attaches a watch to each of several states, and detaches the watches at its end, also if the
+/// wait throws.
+class watched_states {
+ public:
+  explicit watched_states(std::span<am::completion* const> states) : states_(states) {
+    watches_.reserve(states.size());
+  }
+  watched_states(const watched_states&) = delete;
+  watched_states& operator=(const watched_states&) = delete;
+  ~watched_states() { detach(); }
+
+  /// Attaches a watch to the next state, which is `s`.
+  void attach(am::completion& s, am::continuation& watch) noexcept {
+    watches_.push_back(&watch);
+    s.attach(&watch);
+  }
+  void detach() noexcept {
+    for (std::size_t i = 0; i < watches_.size(); ++i) {
+      // If a watch cannot be detached, it is running or has run, and deletes itself.
+      if (states_[i]->detach(watches_[i])) delete watches_[i];
+    }
+    watches_.clear();
+  }
+
+ private:
+  std::span<am::completion* const> states_;
+  std::vector<am::continuation*> watches_;
+};
+
 std::optional<std::size_t> ready_one(std::span<am::completion* const> states) noexcept {
   const auto at =
       std::find_if(states.begin(), states.end(), [](const auto* s) { return s->ready(); });
@@ -62,18 +91,11 @@ std::optional<std::size_t> wait_any(std::span<am::completion* const> states, tim
   // call or copy of farcall. A wait for replies would then have no end.
   if (owner == nullptr) throw error("these futures depend on no call or copy of a job");
   const counted_ptr<first_of> first(new first_of(*owner));
-  std::vector<am::continuation*> watches;
-  watches.reserve(states.size());
-  for (am::completion* s : states) {
-    auto* const w = new first_of::watch(first);
-    watches.push_back(w);
-    s->attach(w);
-  }
+  watched_states watched(states);
+  for (am::completion* s : states)
+    watched.attach(*s, *new first_of::watch(first));
   (void)owner->wait(first->event(), deadline);
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    // If a watch cannot be detached, it is running or has run, and deletes itself.
-    if (states[i]->detach(watches[i])) delete watches[i];
-  }
+  watched.detach();
   return ready_one(states);
 }
 

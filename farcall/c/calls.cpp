@@ -1,3 +1,4 @@
+#include <farcall/am/interrupt.hpp>
 #include <farcall/async/stop_token.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/function_table.hpp>
@@ -7,6 +8,7 @@
 #include <farcall/call/message_handler.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -51,6 +53,17 @@ future<message_reply> start_call(const fc_node& where, fc_function function,
   return start_call(where, function, bytes, c::deadline_of(where));
 }
 
+/// Waits for a call that no code will wait for again. If the wait is interrupted, lets the call end
+/// like a call whose deadline has passed.
+void wait_or_stop(future<message_reply>& call) {
+  try {
+    call.wait();
+  } catch (const am::interrupted&) {
+    call = call.within(std::chrono::nanoseconds(0));
+    throw;
+  }
+}
+
 } // namespace
 
 fc_future* farcall::c::start_future(const fc_node& where, fc_function function,
@@ -65,11 +78,11 @@ fc_future* farcall::c::start_future(const fc_node& where, fc_function function,
 
 fc_status fc_call(fc_node where, fc_function function, const void* bytes, size_t size, void* result,
                   size_t capacity, size_t* result_size) {
-  return guarded([&] {
+  return guarded_wait([&] {
     if (capacity != 0) require(result, "result");
     const fc_bytes part{bytes, size};
     auto reply = start_call(where, function, message_parts(&part, 1));
-    reply.wait();
+    wait_or_stop(reply);
     const message_reply got = result_of(reply, function);
     const std::size_t n = got.bytes().size();
     if (result_size != nullptr) *result_size = n;
@@ -83,11 +96,11 @@ fc_status fc_call(fc_node where, fc_function function, const void* bytes, size_t
 
 fc_status fc_callv(fc_node where, fc_function function, const fc_bytes* parts, size_t part_count,
                    fc_future** result) {
-  return guarded([&] {
+  return guarded_wait([&] {
     require(result, "result");
     std::unique_ptr<fc_future> call(
         start_future(where, function, message_parts(parts, part_count), c::deadline_of(where)));
-    std::get<future<message_reply>>(call->pending).wait();
+    wait_or_stop(std::get<future<message_reply>>(call->pending));
     // Leave a reply where it is, because fc_future_get() takes it from there.
     if (state_of(*call)->failure()) [[unlikely]] {
       settle(*call);
@@ -105,7 +118,7 @@ fc_status fc_call_async(fc_node where, fc_function function, const void* bytes, 
 
 fc_status fc_call_asyncv(fc_node where, fc_function function, const fc_bytes* parts,
                          size_t part_count, fc_future** future) {
-  return guarded([&] {
+  return guarded_wait([&] {
     require(future, "future");
     *future =
         start_future(where, function, message_parts(parts, part_count), c::deadline_of(where));
@@ -131,7 +144,7 @@ fc_status fc_post(fc_node where, fc_function function, const void* bytes, size_t
 }
 
 fc_status fc_postv(fc_node where, fc_function function, const fc_bytes* parts, size_t part_count) {
-  return guarded([&] {
+  return guarded_wait([&] {
     (void)send_call<detail::call_mode::posted>(c::place_of(where, c::deadline_of(where)), function,
                                                message_parts(parts, part_count));
   });

@@ -75,6 +75,8 @@ fc_status fail_with_current() noexcept {
     return fail(FC_FORKED, e.what(), e.node());
   } catch (const nested_too_deep& e) {
     return fail(FC_NESTED_TOO_DEEP, e.what(), e.node());
+  } catch (const am::interrupted& e) {
+    return fail(FC_INTERRUPTED, e.what());
   } catch (const cancelled& e) {
     return fail(FC_CANCELLED, e.what(), e.node());
   } catch (const invalid_argument& e) {
@@ -136,6 +138,8 @@ const char* fc_status_name(fc_status status) {
     return "FC_CANCELLED";
   case FC_WOULD_BLOCK:
     return "FC_WOULD_BLOCK";
+  case FC_INTERRUPTED:
+    return "FC_INTERRUPTED";
   }
   return "a status of another version";
 }

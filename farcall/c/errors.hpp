@@ -1,5 +1,6 @@
 #pragma once
 
+#include <farcall/am/interrupt.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/node_id.hpp>
 #include <farcall/farcall.h>
@@ -47,6 +48,16 @@ fc_status guarded(F&& f) noexcept {
   } catch (...) {
     return fail_with_current();
   }
+}
+
+/// Calls `f` like guarded(). Waits in `f` may be ended by the function that fc_set_interrupt() has
+/// set for the calling thread.
+template <class F>
+fc_status guarded_wait(F&& f) noexcept {
+  return guarded([&] {
+    const am::interruptible waits;
+    return f();
+  });
 }
 
 } // namespace farcall::c

@@ -28,6 +28,7 @@ TEST(c_errors, have_a_status_for_each_class) {
   EXPECT_EQ(status_of(forked()), FC_FORKED);
   EXPECT_EQ(status_of(nested_too_deep("x")), FC_NESTED_TOO_DEEP);
   EXPECT_EQ(status_of(cancelled("x")), FC_CANCELLED);
+  EXPECT_EQ(status_of(am::interrupted("x")), FC_INTERRUPTED);
   EXPECT_EQ(status_of(invalid_argument("x")), FC_INVALID_ARGUMENT);
   EXPECT_EQ(status_of(error("x")), FC_ERROR);
   EXPECT_EQ(status_of(std::bad_alloc()), FC_OUT_OF_MEMORY);
@@ -66,12 +67,13 @@ TEST(c_errors, are_each_threads_own) {
 }
 
 TEST(c_errors, have_names) {
-  for (int s = FC_OK; s <= FC_WOULD_BLOCK; ++s) {
+  for (int s = FC_OK; s <= FC_INTERRUPTED; ++s) {
     EXPECT_EQ(std::string(fc_status_name(static_cast<fc_status>(s))).substr(0, 3), "FC_") << s;
   }
   EXPECT_STREQ(fc_status_name(FC_TIMEOUT), "FC_TIMEOUT");
   EXPECT_STREQ(fc_status_name(FC_WOULD_BLOCK), "FC_WOULD_BLOCK");
-  EXPECT_STRNE(fc_status_name(static_cast<fc_status>(FC_WOULD_BLOCK + 1)), "");
+  EXPECT_STREQ(fc_status_name(FC_INTERRUPTED), "FC_INTERRUPTED");
+  EXPECT_STRNE(fc_status_name(static_cast<fc_status>(FC_INTERRUPTED + 1)), "");
 }
 
 TEST(c_errors, come_with_the_version_of_the_header) {

@@ -109,7 +109,7 @@ bool fc_future_test(fc_future* future) {
 }
 
 fc_status fc_future_wait(fc_future* future, int64_t timeout_ns) {
-  return guarded([&] {
+  return guarded_wait([&] {
     require(future, "future");
     if (future->is_settled) return FC_OK;
     if (timeout_ns < 0) {
@@ -129,7 +129,7 @@ fc_status fc_future_wait(fc_future* future, int64_t timeout_ns) {
 }
 
 fc_status fc_future_get(fc_future* future, const void** bytes, size_t* size) {
-  return guarded([&] {
+  return guarded_wait([&] {
     require(future, "future");
     settle(*future);
     if (future->failure) std::rethrow_exception(future->failure);

@@ -1,6 +1,7 @@
 #include <farcall/am/completion_descriptor.hpp>
 #include <farcall/am/continuation.hpp>
 #include <farcall/am/engine.hpp>
+#include <farcall/am/interrupt.hpp>
 #include <farcall/async/ready_or_late.hpp>
 #include <farcall/base/counted.hpp>
 #include <farcall/base/error.hpp>
@@ -87,7 +88,7 @@ struct fc_queue final : counted {
   }
 
   /// Takes elements as described at fc_queue_take(). Returns 0 if the queue was empty until the
-  /// deadline. Throws forked, and error if the queue is empty after the end of its
+  /// deadline. Throws forked, interrupted, and error if the queue is empty after the end of its
   /// job.
   [[nodiscard]] std::size_t take(std::span<fc_completion> to, time_point deadline);
   /// Returns the descriptor of fc_queue_fd(). Throws forked and error.
@@ -244,6 +245,7 @@ std::size_t fc_queue::take(std::span<fc_completion> to, time_point deadline) {
   };
   // Another thread may take the elements before this thread does.
   while (count == 0 && !detail::has_passed(deadline)) {
+    const am::interruptible waits;
     if (job->waiter().wait_until(is_filled, this, true, deadline)) count = pop(to);
   }
   return count;
@@ -309,7 +311,7 @@ void fc_queue_close(fc_queue* queue) {
 
 fc_status fc_call_async_to(fc_node where, fc_function function, const fc_bytes* parts,
                            size_t part_count, fc_queue* queue, uint64_t tag) {
-  return guarded([&] {
+  return guarded_wait([&] {
     require(queue, "queue");
     queue->require_job_of(where);
     // The program gets no future by which it could stop the call.

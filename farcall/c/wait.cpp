@@ -1,3 +1,4 @@
+#include <farcall/am/interrupt.hpp>
 #include <farcall/async/wait_any.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/future.hpp>
@@ -25,7 +26,7 @@ fc_status fc_wait_all(fc_future* const* futures, size_t count, int64_t timeout_n
 }
 
 fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_ns, size_t* index) {
-  return guarded([&] {
+  return guarded_wait([&] {
     if (count != 0) require(futures, "futures");
     require(index, "index");
     std::vector<am::completion*> states;
@@ -54,4 +55,8 @@ fc_status fc_wait_any(fc_future* const* futures, size_t count, int64_t timeout_n
     *index = *late;
     return FC_OK;
   });
+}
+
+void fc_set_interrupt(fc_interrupt is_interrupted, void* user) {
+  am::thread_interrupt = {is_interrupted, user};
 }

@@ -77,7 +77,14 @@ am::pending_call* send_awaited(am::requester& l, am::handler_key key, time_point
 /// error with which the call has failed.
 template <class R>
 R take(am::pending_call& slot, time_point deadline) {
-  if (!slot.owner()->wait(slot, deadline)) {
+  bool is_ready = false;
+  try {
+    is_ready = slot.owner()->wait(slot, deadline);
+  } catch (...) {
+    slot.source()->abandon(slot);
+    throw;
+  }
+  if (!is_ready) {
     const node_id peer = slot.source()->peer();
     slot.source()->abandon(slot);
     throw timeout(node_text(peer) + " did not say before the deadline what its program calls the " +

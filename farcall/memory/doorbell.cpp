@@ -36,20 +36,29 @@ timespec to_timespec(std::chrono::nanoseconds t) noexcept {
   return {static_cast<time_t>(seconds.count()), static_cast<long>((t - seconds).count())};
 }
 
-void sleep_on_one(const armed_doorbell& b, time_point deadline) noexcept {
+/// End of an attempt to sleep.
+enum class sleep_end : unsigned char {
+  none, ///< the thread cannot sleep in this way
+  usual,
+  by_signal,
+};
+
+sleep_end sleep_on_one(const armed_doorbell& b, time_point deadline) noexcept {
   const time_point now = clock::now();
-  if (deadline <= now) return;
+  if (deadline <= now) return sleep_end::usual;
   const timespec timeout = to_timespec(deadline - now);
-  // Ignore the result. The caller polls again in any case, after a notification as well as after a
-  // signal or a timeout.
-  ::syscall(SYS_futex, &b.which->word, FUTEX_WAIT, b.seen, &timeout, nullptr, 0);
+  // Ignore other results than a signal. The caller polls again in any case, after a notification as
+  // well as after a timeout.
+  const long status =
+      ::syscall(SYS_futex, &b.which->word, FUTEX_WAIT, b.seen, &timeout, nullptr, 0);
+  return status < 0 && errno == EINTR ? sleep_end::by_signal : sleep_end::usual;
 }
 
-/// Sleeps by one call for all doorbells. Returns false if there are too many doorbells, or the
-/// kernel does not know the call.
-bool sleep_on_many(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
+/// Sleeps by one call for all doorbells, unless there are too many doorbells, or the kernel does
+/// not know the call.
+sleep_end sleep_on_many(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
 #ifdef SYS_futex_waitv
-  if (doorbells.size() > max_doorbells) return false;
+  if (doorbells.size() > max_doorbells) return sleep_end::none;
   futex_waitv waiters[max_doorbells] = {};
   for (std::size_t i = 0; i < doorbells.size(); ++i) {
     waiters[i].val = doorbells[i].seen;
@@ -60,11 +69,13 @@ bool sleep_on_many(std::span<const armed_doorbell> doorbells, time_point deadlin
   const timespec until = to_timespec(deadline.time_since_epoch());
   const long status = ::syscall(SYS_futex_waitv, waiters, static_cast<unsigned>(doorbells.size()),
                                 0U, &until, CLOCK_MONOTONIC);
-  return status >= 0 || !is_call_unavailable(errno);
+  if (status >= 0) return sleep_end::usual;
+  if (errno == EINTR) return sleep_end::by_signal;
+  return is_call_unavailable(errno) ? sleep_end::none : sleep_end::usual;
 #else
   (void)doorbells;
   (void)deadline;
-  return false;
+  return sleep_end::none;
 #endif
 }
 
@@ -135,16 +146,17 @@ struct several_sleepers {
   }
 };
 
-/// Sleeps on one doorbell that is notified if any of `doorbells` is. Returns false, without
-/// sleeping, if the doorbells are in more than one block.
-bool sleep_on_several(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
+/// Sleeps on one doorbell that is notified if any of `doorbells` is, unless the doorbells are in
+/// more than one block.
+sleep_end sleep_on_several(std::span<const armed_doorbell> doorbells,
+                           time_point deadline) noexcept {
   doorbell* block = nullptr;
   bool all_in_block = true;
   for (const armed_doorbell& b : doorbells) {
     doorbell* const its_block = doorbell_of_block(*b.which);
     all_in_block = all_in_block && its_block != nullptr;
     if (its_block == nullptr || its_block == block) continue;
-    if (block != nullptr) return false;
+    if (block != nullptr) return sleep_end::none;
     block = its_block;
   }
   doorbell own;
@@ -159,9 +171,9 @@ bool sleep_on_several(std::span<const armed_doorbell> doorbells, time_point dead
       std::all_of(doorbells.begin(), doorbells.end(), [](const armed_doorbell& b) {
         return b.which->word.load(std::memory_order_relaxed) == b.seen;
       });
-  if (is_quiet) sleep_on_one(one, deadline);
+  const sleep_end end = is_quiet ? sleep_on_one(one, deadline) : sleep_end::usual;
   if (!all_in_block) several_sleepers::instance().remove(self);
-  return true;
+  return end;
 }
 
 } // namespace
@@ -192,19 +204,22 @@ void arm(std::span<armed_doorbell> doorbells) noexcept {
   }
 }
 
-void sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
+bool sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept {
   // Limit the time to a day. That is long enough for any wait, and cannot overflow in the kernel.
   deadline = std::min(deadline, clock::now() + std::chrono::hours(24));
   if (!has_asymmetric_barrier() || is_barrier_refused) {
     deadline = std::min(deadline, clock::now() + poll_interval);
   }
+  sleep_end end = sleep_end::none;
   if (doorbells.size() == 1) {
-    sleep_on_one(doorbells.front(), deadline);
-  } else if (doorbells.empty() ||
-             (!sleep_on_many(doorbells, deadline) && !sleep_on_several(doorbells, deadline))) {
-    const timespec pause = to_timespec(poll_interval);
-    ::nanosleep(&pause, nullptr);
+    end = sleep_on_one(doorbells.front(), deadline);
+  } else if (!doorbells.empty()) {
+    end = sleep_on_many(doorbells, deadline);
+    if (end == sleep_end::none) end = sleep_on_several(doorbells, deadline);
   }
+  if (end != sleep_end::none) return end == sleep_end::by_signal;
+  const timespec pause = to_timespec(poll_interval);
+  return ::nanosleep(&pause, nullptr) != 0;
 }
 
 bool has_asymmetric_barrier() noexcept {

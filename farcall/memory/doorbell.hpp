@@ -72,8 +72,9 @@ void arm(std::span<armed_doorbell> doorbells) noexcept;
 /// Last step, after arm() and a second poll: sleeps until one of `doorbells` is notified or
 /// `deadline` passes. Returns at once if a doorbell was notified after arm(), and may return early.
 /// If the kernel cannot wait for these doorbells by one call, and they are in more than one block,
-/// sleeps for a millisecond, even if a doorbell is notified or `deadline` is earlier.
-void sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept;
+/// sleeps for a millisecond, even if a doorbell is notified or `deadline` is earlier. Returns true
+/// if a signal has ended the sleep. Signals that restart system calls may go unnoticed.
+bool sleep_on(std::span<const armed_doorbell> doorbells, time_point deadline) noexcept;
 
 /// True if the kernel offers the barrier. Without the barrier, a sleeper wakes up every millisecond
 /// to poll.

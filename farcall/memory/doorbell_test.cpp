@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,8 @@
 #include <span>
 #include <thread>
 #include <vector>
+
+#include <pthread.h>
 
 namespace farcall::doorbell_test {
 namespace {
@@ -266,6 +269,52 @@ TEST(doorbell_without_waitv, doorbells_of_two_blocks_are_polled) {
   });
   notify_if_armed(second[0]);
   sleeper.join();
+}
+
+// ---- signals ------------------------------------------------------------------------------------
+
+std::atomic<int> signals{0};
+
+/// Sleeps on `count` doorbells until a signal ends the sleep. Returns false after a long time.
+bool a_signal_ends_a_sleep_on(std::size_t count) {
+  struct sigaction noting{};
+  struct sigaction before{};
+  noting.sa_handler = [](int) { ++signals; };
+  if (::sigaction(SIGUSR1, &noting, &before) != 0) return false;
+  std::atomic<bool> has_ended{false};
+  // The thread may get a signal before it sleeps, so send signals until one has ended its sleep.
+  std::thread sender([&, self = ::pthread_self()] {
+    while (!has_ended) {
+      ::pthread_kill(self, SIGUSR1);
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  std::vector<doorbell> doorbells(count);
+  auto all = watch(doorbells);
+  const time_point deadline = clock::now() + test::wait_limit;
+  bool was_ended = false;
+  while (!was_ended && clock::now() < deadline) {
+    arm(all);
+    was_ended = sleep_on(all, deadline);
+  }
+  has_ended = true;
+  sender.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+  return was_ended;
+}
+
+TEST(doorbell, reports_signals_that_end_a_sleep) {
+  EXPECT_TRUE(a_signal_ends_a_sleep_on(1));
+  EXPECT_TRUE(a_signal_ends_a_sleep_on(3));
+}
+
+TEST(doorbell, reports_no_signal_without_one) {
+  doorbell b;
+  armed_doorbell one{&b};
+  arm({&one, 1});
+  EXPECT_FALSE(sleep_on({&one, 1}, clock::now() + 1ms));
+  notify(b);
+  EXPECT_FALSE(sleep_on({&one, 1}, clock::now() + test::wait_limit));
 }
 
 // ---- lost wake-ups ------------------------------------------------------------------------------

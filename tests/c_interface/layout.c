@@ -65,6 +65,7 @@ _Static_assert(FC_OK == 0 && FC_ERROR == 1 && FC_REMOTE_ERROR == 2 && FC_NODE_FA
                    FC_TIMEOUT == 4 && FC_OUT_OF_MEMORY == 5 && FC_UNKNOWN_FUNCTION == 6 &&
                    FC_WRONG_NODE == 7 && FC_START_FAILED == 8 && FC_SETTING_ERROR == 9 &&
                    FC_MALFORMED == 10 && FC_INVALID_ARGUMENT == 11 && FC_FORKED == 12 &&
-                   FC_NESTED_TOO_DEEP == 13 && FC_CANCELLED == 14 && FC_WOULD_BLOCK == 15,
+                   FC_NESTED_TOO_DEEP == 13 && FC_CANCELLED == 14 && FC_WOULD_BLOCK == 15 &&
+                   FC_INTERRUPTED == 16,
                "fc_status");
 _Static_assert(FC_NO_NODE == 0xffffffff && sizeof(fc_function) == 8, "numbers");

@@ -84,6 +84,24 @@ static void an_event_loop_can_take_them(const struct scene* s) {
   fc_queue_close(queue);
 }
 
+static bool always(void* user) {
+  ++*(int*)user;
+  return true;
+}
+
+static void waits_can_be_interrupted(const struct scene* s) {
+  fc_queue* queue = NULL;
+  fc_completion taken;
+  size_t count = 0;
+  int questions = 0;
+  NEED(fc_queue_open(s->job, &queue) == FC_OK);
+  fc_set_interrupt(&always, &questions);
+  CHECK_FAILS(FC_INTERRUPTED, "interrupted", fc_queue_take(queue, &taken, 1, LIMIT_NS, &count));
+  CHECK(questions == 1);
+  fc_set_interrupt(NULL, NULL);
+  fc_queue_close(queue);
+}
+
 int main(int argc, char** argv) {
   NEED(fc_register("echo", &echo, NULL) == FC_OK);
   const fc_job_options options = {.size = sizeof options, .targets = "shm:2"};
@@ -95,6 +113,7 @@ int main(int argc, char** argv) {
   parts_become_one_message(&s);
   calls_are_taken_as_they_end(&s);
   an_event_loop_can_take_them(&s);
+  waits_can_be_interrupted(&s);
 
   // A queue that outlives its job.
   fc_queue* left = NULL;
