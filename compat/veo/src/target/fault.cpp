@@ -188,12 +188,6 @@ void unblock(std::span<const int> signals) noexcept {
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
-bool is_in_call_of_kernel(const void* code) noexcept {
-  const auto at = reinterpret_cast<std::uintptr_t>(code);
-  return at >= reinterpret_cast<std::uintptr_t>(&farcall_veo_invoke) &&
-         at < reinterpret_cast<std::uintptr_t>(farcall_veo_landing);
-}
-
 void print_trace(machine_context registers, const siginfo_t& fault) noexcept {
   sigjmp_buf here;
   // Unblock the fault signals, so that a fault of the trace itself runs the handler again. The
@@ -216,7 +210,7 @@ void print_trace(machine_context registers, const siginfo_t& fault) noexcept {
         std::find(frames.data(), end, reinterpret_cast<void*>(registers.program_counter()));
     if (first == end) first = frames.data();
     // End the trace at the kernel, because the kernel's callers belong to farcall.
-    end = std::find_if(first, end, is_in_call_of_kernel);
+    end = std::find_if(first, end, native::is_in_invoke);
     ::backtrace_symbols_fd(first, static_cast<int>(end - first), STDERR_FILENO);
     // `explain` is read relaxed, because it is set before kernels run.
     if (const auto f = explain.load(std::memory_order_relaxed)) f({first, end});

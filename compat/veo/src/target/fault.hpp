@@ -1,7 +1,8 @@
 #pragma once
 
 #include "address_tags.hpp"
-#include "invoke.hpp"
+
+#include <farcall/native/register_call.hpp>
 
 #include <atomic>
 #include <span>
@@ -10,8 +11,10 @@
 
 namespace farcall::veo {
 
+using native::register_image;
+
 /// Installs handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, which report the signal on
-/// standard error with a stack trace. If the thread is inside farcall_veo_invoke, the call returns
+/// standard error with a stack trace. If the thread is inside native::invoke(), the call returns
 /// with the signal in `fault_signal`. If a kernel has created the thread (thread_creator.hpp), the
 /// thread stays in the handler, and the call of that kernel returns with the signal. The process
 /// then dies two seconds later, unless it has ended before. If the thread's creator is unknown or

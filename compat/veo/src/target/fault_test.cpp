@@ -1,6 +1,7 @@
 #include "fault.hpp"
 
 #include "kernel.hpp"
+#include "kernel_stack.hpp"
 #include "test_kernels/library.hpp"
 
 #include <array>

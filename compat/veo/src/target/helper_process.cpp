@@ -1,8 +1,7 @@
 #include "helper_process.hpp"
 #include "fault.hpp"
-#include "invoke.hpp"
+#include "kernel_stack.hpp"
 #include "leaving.hpp"
-#include "library_file.hpp"
 #include "result_history.hpp"
 #include "signature.hpp"
 #include "source_lines.hpp"
@@ -16,6 +15,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/call/register_callables.hpp>
 #include <farcall/copy/buffer.hpp>
+#include <farcall/native/library_file.hpp>
 #include <farcall/offload/job_state.hpp>
 
 #include <algorithm>
@@ -214,11 +214,6 @@ void leave_interrupts_to_the_program() {
   }
 }
 
-std::string last_loader_error() {
-  const char* text = ::dlerror();
-  return text == nullptr ? "the loader gives no reason" : text;
-}
-
 /// Runtime libraries with which NEC's helper program is linked, so that kernel libraries need not
 /// be linked with them. Each library has the functions whose names begin with its prefix.
 constexpr std::pair<std::string_view, const char*> compiler_libraries[] = {
@@ -247,50 +242,23 @@ bool load_what_is_missing(std::string_view loader_error) {
   return false;
 }
 
-/// Searches the folders of `list`, which has the format of PATH, for files with the given name.
-/// Calls `take(file)` for each file found, until a call returns true.
-template <class Take>
-void any_file_in(const char* list, const std::string& name, const Take& take) {
-  std::istringstream folders(list == nullptr ? "" : list);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string file = folder + "/" + name;
-    if (!folder.empty() && ::access(file.c_str(), R_OK) == 0 && take(file)) return;
-  }
-}
-
 /// Loads a library by dlopen(). Returns null and sets `why` to the reason if that fails.
 void* open_file(const char* file, std::string& why) {
-  // Check only names with a folder, because the loader itself searches for other names.
-  const bool has_folder = std::strchr(file, '/') != nullptr;
-  why = has_folder ? damage_of_library(file) : "";
-  if (!why.empty()) return nullptr;
+  constexpr std::string_view advice = ", and kernels run on this machine's processor: compile it "
+                                      "with farcall's ncc, nc++ or nfort";
   for (;;) {
-    if (void* library = ::dlopen(file, RTLD_NOW | RTLD_GLOBAL)) return library;
-    why = last_loader_error();
-    if (load_what_is_missing(why)) continue;
-    if (has_folder) return nullptr;
-    // Report damaged files in the loader's search path, because the loader skips files for other
-    // processors without an error.
-    any_file_in(std::getenv("LD_LIBRARY_PATH"), file, [&why](const std::string& found) {
-      const std::string damage = damage_of_library(found.c_str());
-      if (!damage.empty()) why += "; of " + found + ": " + damage;
-      return !damage.empty();
-    });
-    return nullptr;
+    void* const library = native::open_library_file(file, RTLD_NOW | RTLD_GLOBAL, advice, why);
+    if (library != nullptr || !load_what_is_missing(why)) return library;
   }
 }
 
 /// Loads a library. A name without a folder is searched in VE_LD_LIBRARY_PATH first, and in the
 /// loader's search path after that.
 void* open_library(const std::string& name, std::string& why) {
-  std::string file = name;
-  if (name.find('/') == std::string::npos) {
-    any_file_in(std::getenv("VE_LD_LIBRARY_PATH"), name, [&file](const std::string& found) {
-      file = found;
-      return true;
-    });
-  }
-  return open_file(file.c_str(), why);
+  std::string file;
+  if (name.find('/') == std::string::npos)
+    file = native::find_in_folders(std::getenv("VE_LD_LIBRARY_PATH"), name);
+  return open_file(file.empty() ? name.c_str() : file.c_str(), why);
 }
 
 } // namespace
@@ -461,7 +429,7 @@ found helper_process::unload(std::uint64_t library) {
   const int failed = ::dlclose(reinterpret_cast<void*>(library));
   kernels_.forget();
   this_worker().results.push(static_cast<std::uint64_t>(failed));
-  return failed != 0 ? refuse(last_loader_error()) : found{1, "", false};
+  return failed != 0 ? refuse(native::last_loader_error()) : found{1, "", false};
 }
 
 found helper_process::symbol(std::uint64_t library, const std::string& name) {
@@ -474,7 +442,7 @@ found helper_process::symbol(std::uint64_t library, const std::string& name) {
   if (f.why.empty()) {
     void* address =
         ::dlsym(library == 0 ? RTLD_DEFAULT : reinterpret_cast<void*>(library), name.c_str());
-    if (address == nullptr) f.why = last_loader_error();
+    if (address == nullptr) f.why = native::last_loader_error();
     Dl_info found_in{};
     Dl_info program{};
     // Library handle 0 stands for this program, into which kernels may be linked. Refuse symbols of

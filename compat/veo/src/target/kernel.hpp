@@ -1,6 +1,7 @@
 #pragma once
 
 #include "../argument_kind.hpp"
+#include "fault.hpp"
 #include "signature.hpp"
 
 #include <cstddef>
@@ -9,8 +10,6 @@
 #include <span>
 
 namespace farcall::veo {
-
-struct register_image;
 
 /// A function of a kernel library, which is called with arguments in the layout of the Vector
 /// Engine's registers: each argument is a 64-bit word, integers are widened, and a float is in the

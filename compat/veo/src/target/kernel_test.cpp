@@ -1,6 +1,6 @@
 #include "kernel.hpp"
 
-#include "invoke.hpp"
+#include "kernel_stack.hpp"
 #include "test_kernels/kernels.hpp"
 #include "test_kernels/library.hpp"
 #include "test_kernels/printing.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "invoke.hpp"
+#include <farcall/native/register_call.hpp>
 
 #include <array>
 #include <cstddef>
@@ -33,8 +33,8 @@ class machine_context {
   /// which is read from the thread's stack.
   void leave_call() noexcept;
 
-  /// Makes the thread continue at farcall_veo_landing, so that its kernel call returns.
-  void land(register_image& image) noexcept;
+  /// Makes the thread continue at native::landing(), so that its kernel call returns.
+  void land(native::register_image& image) noexcept;
 
  private:
   mcontext_t& registers_;
@@ -81,8 +81,8 @@ inline void machine_context::leave_call() noexcept {
   registers_.gregs[REG_RSP] += 8;
 }
 
-inline void machine_context::land(register_image& image) noexcept {
-  registers_.gregs[REG_RIP] = reinterpret_cast<greg_t>(&farcall_veo_landing);
+inline void machine_context::land(native::register_image& image) noexcept {
+  registers_.gregs[REG_RIP] = reinterpret_cast<greg_t>(native::landing());
   registers_.gregs[REG_RBX] = reinterpret_cast<greg_t>(&image);
   registers_.gregs[REG_RBP] = reinterpret_cast<greg_t>(image.frame);
   registers_.gregs[REG_RSP] = reinterpret_cast<greg_t>(image.frame) - 40; // five saved registers
@@ -105,8 +105,8 @@ void machine_context::for_each_general_register(Change change) noexcept {
 
 inline void machine_context::leave_call() noexcept { registers_.pc = registers_.regs[30]; }
 
-inline void machine_context::land(register_image& image) noexcept {
-  registers_.pc = reinterpret_cast<std::uint64_t>(&farcall_veo_landing);
+inline void machine_context::land(native::register_image& image) noexcept {
+  registers_.pc = reinterpret_cast<std::uint64_t>(native::landing());
   registers_.regs[19] = reinterpret_cast<std::uint64_t>(&image);
   registers_.regs[29] = reinterpret_cast<std::uint64_t>(image.frame);
   registers_.sp = registers_.regs[29];

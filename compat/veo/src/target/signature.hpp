@@ -1,30 +1,13 @@
 #pragma once
 
-#include <cstdint>
+#include <farcall/native/arguments.hpp>
+
 #include <optional>
 #include <vector>
 
 namespace farcall::veo {
 
-/// Classes of types that the calling conventions distinguish. A structure that fits one word has
-/// the class of the register in which it is passed. Types of the class `wide` do not fit one
-/// register, such as larger structures, long double and complex numbers. The class `unknown` is for
-/// types of which the debug information says nothing.
-enum class value_class : std::uint8_t {
-  unknown,
-  none, // void
-  sint8,
-  sint16,
-  sint32,
-  integer64, // pointers and references too
-  uint8,
-  uint16,
-  uint32,
-  boolean,
-  real32,
-  real64,
-  wide
-};
+using native::value_class;
 
 struct signature {
   value_class result = value_class::unknown;

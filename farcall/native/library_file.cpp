@@ -1,17 +1,19 @@
-#include "library_file.hpp"
-
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/native/library_file.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace farcall::veo {
+namespace farcall::native {
 namespace {
 
 template <class T>
@@ -34,7 +36,7 @@ unsigned own_machine() {
 
 } // namespace
 
-std::string damage_of_library(const char* file) {
+std::string damage_of_library(const char* file, std::string_view advice) {
   const unique_fd fd(::open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status{};
   ElfW(Ehdr) header;
@@ -45,9 +47,7 @@ std::string damage_of_library(const char* file) {
   // Report a file for another processor, because the loader skips such a file and reports that no
   // file was found.
   if (const unsigned own = own_machine(); own != EM_NONE && header.e_machine != own) {
-    return "it was built for " + text_of_machine(header.e_machine) +
-           ", and kernels run on this machine's processor: compile it with farcall's ncc, nc++ or "
-           "nfort";
+    return "it was built for " + text_of_machine(header.e_machine) + std::string(advice);
   }
   if (header.e_phentsize != sizeof(ElfW(Phdr))) return {};
   const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -66,4 +66,34 @@ std::string damage_of_library(const char* file) {
   return {};
 }
 
-} // namespace farcall::veo
+std::string last_loader_error() {
+  const char* text = ::dlerror();
+  return text == nullptr ? "the loader gives no reason" : text;
+}
+
+std::string find_in_folders(const char* list, const std::string& name) {
+  std::istringstream folders(list == nullptr ? "" : list);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string file = folder + "/" + name;
+    if (!folder.empty() && ::access(file.c_str(), R_OK) == 0) return file;
+  }
+  return {};
+}
+
+void* open_library_file(const char* file, int flags, std::string_view advice, std::string& why) {
+  // Check only names with a folder, because the loader itself searches for other names.
+  const bool has_folder = std::strchr(file, '/') != nullptr;
+  why = has_folder ? damage_of_library(file, advice) : "";
+  if (!why.empty()) return nullptr;
+  if (void* library = ::dlopen(file, flags)) return library;
+  why = last_loader_error();
+  if (has_folder) return nullptr;
+  // Report a damaged file in the loader's search path, because the loader skips files for other
+  // processors without an error.
+  const std::string found = find_in_folders(std::getenv("LD_LIBRARY_PATH"), file);
+  const std::string damage = found.empty() ? "" : damage_of_library(found.c_str(), advice);
+  if (!damage.empty()) why += "; of " + found + ": " + damage;
+  return nullptr;
+}
+
+} // namespace farcall::native

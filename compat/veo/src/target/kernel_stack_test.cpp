@@ -1,6 +1,8 @@
-#include "invoke.hpp"
+#include "kernel_stack.hpp"
 
 #include "test_kernels/library.hpp"
+
+#include <farcall/native/register_call.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,9 +14,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace farcall::veo::invoke_test {
+namespace farcall::veo::kernel_stack_test {
 namespace {
 
+using native::integer_registers;
+using native::register_image;
 using test::library;
 using ::testing::AllOf;
 using ::testing::Ge;
@@ -35,7 +39,7 @@ TEST(invoke, passes_and_returns_an_integer) {
   const library library(kernels);
   register_image image = call_of(library["same"]);
   image.integers[0] = 0xFEDCBA9876543210;
-  farcall_veo_invoke(&image);
+  native::invoke(image);
   EXPECT_EQ(image.integer_result, 0xFEDCBA9876543210);
   EXPECT_EQ(image.fault_signal, 0U);
 }
@@ -45,7 +49,7 @@ TEST(invoke, passes_and_returns_a_real) {
   register_image image = call_of(library["same_real"]);
   image.floats[0] = std::bit_cast<std::uint64_t>(-2.5);
   image.floats_used = 1;
-  farcall_veo_invoke(&image);
+  native::invoke(image);
   EXPECT_EQ(std::bit_cast<double>(image.float_result), -2.5);
 }
 
@@ -66,7 +70,7 @@ TEST(invoke, passes_reals_to_a_variadic_function) {
   image.floats_used = 8;
   image.stack = words.data();
   image.stack_words = words.size();
-  farcall_veo_invoke(&image);
+  native::invoke(image);
   EXPECT_EQ(std::bit_cast<double>(image.float_result), 2047);
 }
 
@@ -89,7 +93,7 @@ TEST_P(stack_words, are_in_order_on_either_stack) {
     }
     image.stack = words.data();
     image.stack_words = words.size();
-    farcall_veo_invoke(&image);
+    native::invoke(image);
     EXPECT_EQ(image.integer_result, 0U);
   }
 }
@@ -107,7 +111,7 @@ TEST_P(stack_top, is_aligned_for_the_kernel) {
         call_of(library["stack_misalignment"], static_cast<char*>(stack.top()) - GetParam());
     image.stack = words.data();
     image.stack_words = count;
-    farcall_veo_invoke(&image);
+    native::invoke(image);
     EXPECT_EQ(image.integer_result, 0U) << count;
   }
 }
@@ -118,12 +122,12 @@ TEST(invoke, runs_the_kernel_on_the_stack_it_is_given) {
   const library library(kernels);
   const kernel_stack stack(std::size_t{1} << 16);
   register_image image = call_of(library["address_of_local"], stack.top());
-  farcall_veo_invoke(&image);
+  native::invoke(image);
   const std::uint64_t top = address_of(stack.top());
   EXPECT_THAT(image.integer_result, AllOf(Ge(top - stack.bytes()), Lt(top)));
 
   image = call_of(library["address_of_local"]);
-  farcall_veo_invoke(&image);
+  native::invoke(image);
   const std::uint64_t here = address_of(__builtin_frame_address(0));
   EXPECT_THAT(image.integer_result, AllOf(Ge(here - (1U << 20U)), Lt(here)));
 }
@@ -133,7 +137,7 @@ TEST(invoke, has_space_for_deep_recursion) {
   const kernel_stack stack(std::size_t{128} << 20);
   register_image image = call_of(library["use_stack"], stack.top());
   image.integers[0] = (std::uint64_t{64} << 20) / 4096;
-  farcall_veo_invoke(&image);
+  native::invoke(image);
   EXPECT_EQ(image.integer_result, (64U << 20U) / 4096 + 1);
 }
 
@@ -146,13 +150,9 @@ TEST(invoke, can_be_unwound) {
     register_image image = call_of(library["frames_of"], top);
     image.integers[0] = address_of(frames.data());
     image.integers[1] = frames.size();
-    farcall_veo_invoke(&image);
+    native::invoke(image);
     const std::vector<void*> seen(frames.begin(), frames.begin() + image.integer_result);
-    // On this processor the landing is in the last part of the function.
-    const std::uint64_t begin = address_of(reinterpret_cast<const void*>(&farcall_veo_invoke));
-    const auto invoke = std::ranges::find_if(seen, [begin](void* frame) {
-      return address_of(frame) > begin && address_of(frame) < begin + 512;
-    });
+    const auto invoke = std::ranges::find_if(seen, native::is_in_invoke);
     ASSERT_NE(invoke, seen.end());
     // Frames of main() and its callers follow.
     EXPECT_GT(seen.end() - invoke, 3);
@@ -174,4 +174,4 @@ TEST(kernel_stack, that_is_too_large_says_so) {
 }
 
 } // namespace
-} // namespace farcall::veo::invoke_test
+} // namespace farcall::veo::kernel_stack_test
