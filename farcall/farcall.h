@@ -22,6 +22,8 @@
 /// blocks until all targets have joined, and fc_job_end until they have ended. The functions of
 /// this header never throw, but a handler or callback that is written in C++ may throw.
 ///
+/// The header farcall/c/library.h has calls of plain functions of shared libraries.
+///
 /// Later versions change no structure, except that some get more members; the comments of these
 /// structures say so.
 

@@ -1,5 +1,6 @@
 #include <farcall/base/error.hpp>
 #include <farcall/c/errors.hpp>
+#include <farcall/c/library.h>
 #include <farcall/c/queue.h>
 
 #include <cstdint>
@@ -163,6 +164,7 @@ using any_c_function = void (*)();
     reinterpret_cast<any_c_function>(&fc_call),
     reinterpret_cast<any_c_function>(&fc_future_get),
     reinterpret_cast<any_c_function>(&fc_job_start),
+    reinterpret_cast<any_c_function>(&fc_native_call),
     reinterpret_cast<any_c_function>(&fc_node_add),
     reinterpret_cast<any_c_function>(&fc_put),
     reinterpret_cast<any_c_function>(&fc_queue_open),

@@ -1,5 +1,6 @@
 // Layouts and numbers on which compiled programs and bindings rely. Members may only be added at
 // the end of fc_job_options and fc_node_description, and numbers may only be added.
+#include <farcall/c/library.h>
 #include <farcall/c/queue.h>
 #include <farcall/farcall.h>
 
@@ -69,3 +70,11 @@ _Static_assert(FC_OK == 0 && FC_ERROR == 1 && FC_REMOTE_ERROR == 2 && FC_NODE_FA
                    FC_INTERRUPTED == 16,
                "fc_status");
 _Static_assert(FC_NO_NODE == 0xffffffff && sizeof(fc_function) == 8, "numbers");
+
+_Static_assert(sizeof(fc_library) == 40 && offsetof(fc_library, id) == 32, "fc_library");
+_Static_assert(sizeof(fc_native) == 32 && offsetof(fc_native, type) == 8 &&
+                   offsetof(fc_native, number) == 16 && offsetof(fc_native, node) == 20,
+               "fc_native");
+_Static_assert(sizeof(fc_value) == 16 && offsetof(fc_in_bytes, size) == 8 &&
+                   offsetof(fc_out_bytes, size) == 8,
+               "fc_value");
