@@ -4,10 +4,13 @@
 #include "tests/different_builds/program.hpp"
 #include "tests/different_builds/values.hpp"
 
+#include <farcall/c/library.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -70,6 +73,32 @@ TEST_P(different_builds, arguments_and_results_of_any_size) {
       ++v;
     EXPECT_EQ(got, right) << n;
   }
+}
+
+TEST_P(different_builds, functions_of_the_system_by_their_signatures) {
+  fc_node there{};
+  fc_library program{};
+  ASSERT_EQ(fc_node_at(nullptr, other_.id(), &there), FC_OK);
+  ASSERT_EQ(fc_library_load(there, "", &program), FC_OK) << fc_error_text();
+  const auto call = [&](const char* name, const char* signature,
+                        const std::vector<fc_value>& arguments) {
+    fc_native function{};
+    fc_value result{};
+    EXPECT_EQ(fc_symbol(program, name, signature, &function), FC_OK) << fc_error_text();
+    EXPECT_EQ(fc_native_call(there, function, arguments.data(), &result), FC_OK) << fc_error_text();
+    return result;
+  };
+  EXPECT_EQ(call("ldexp", "d(di)", {{.d = 1.5}, {.i = -3}}).d, 0.1875);
+  EXPECT_EQ(call("ldexpf", "f(fi)", {{.f = 1.5F}, {.i = 3}}).f, 12);
+  EXPECT_EQ(call("labs", "l(l)", {{.l = -5'000'000'000}}).l, 5'000'000'000);
+  // The highest bit of an unsigned integer is no sign.
+  EXPECT_EQ(call("htonl", "I(I)", {{.I = 0x80}}).I, 0x80000000U);
+  std::string text = "text";
+  EXPECT_EQ(call("strnlen", "N(sN)", {{.s = {"text", 4}}, {.N = 100}}).N, 4U);
+  call("strcpy", "p(xs)", {{.x = {text.data(), 4}}, {.s = {"new", 3}}});
+  EXPECT_STREQ(text.c_str(), "new");
+  EXPECT_EQ(call("close", "i(i)", {{.i = -1}}).i, -1);
+  EXPECT_EQ(fc_native_errno(), EBADF);
 }
 
 TEST_P(different_builds, many_calls) {
