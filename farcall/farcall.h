@@ -75,7 +75,8 @@ typedef enum fc_status {
   FC_CANCELLED = 14,
   /// The call was not sent, because the function would have had to wait (fc_try_call_async).
   FC_WOULD_BLOCK = 15,
-  FC_INTERRUPTED = 16 ///< the function of fc_set_interrupt() has ended the wait
+  FC_INTERRUPTED = 16, ///< the function of fc_set_interrupt() has ended the wait
+  FC_ENDED = 17        ///< the job has ended, so that fc_take() returns no more calls
 } fc_status;
 
 /// Returned by fc_error_node() if the error concerns no node.

@@ -2,6 +2,7 @@
 #include <farcall/c/errors.hpp>
 #include <farcall/c/library.h>
 #include <farcall/c/queue.h>
+#include <farcall/c/serving.h>
 
 #include <cstdint>
 #include <new>
@@ -141,6 +142,8 @@ const char* fc_status_name(fc_status status) {
     return "FC_WOULD_BLOCK";
   case FC_INTERRUPTED:
     return "FC_INTERRUPTED";
+  case FC_ENDED:
+    return "FC_ENDED";
   }
   return "a status of another version";
 }
@@ -169,6 +172,7 @@ using any_c_function = void (*)();
     reinterpret_cast<any_c_function>(&fc_put),
     reinterpret_cast<any_c_function>(&fc_queue_open),
     reinterpret_cast<any_c_function>(&fc_register),
+    reinterpret_cast<any_c_function>(&fc_take),
     reinterpret_cast<any_c_function>(&fc_wait_any)};
 
 } // namespace

@@ -67,13 +67,13 @@ TEST(c_errors, are_each_threads_own) {
 }
 
 TEST(c_errors, have_names) {
-  for (int s = FC_OK; s <= FC_INTERRUPTED; ++s) {
+  for (int s = FC_OK; s <= FC_ENDED; ++s) {
     EXPECT_EQ(std::string(fc_status_name(static_cast<fc_status>(s))).substr(0, 3), "FC_") << s;
   }
   EXPECT_STREQ(fc_status_name(FC_TIMEOUT), "FC_TIMEOUT");
   EXPECT_STREQ(fc_status_name(FC_WOULD_BLOCK), "FC_WOULD_BLOCK");
   EXPECT_STREQ(fc_status_name(FC_INTERRUPTED), "FC_INTERRUPTED");
-  EXPECT_STRNE(fc_status_name(static_cast<fc_status>(FC_INTERRUPTED + 1)), "");
+  EXPECT_STRNE(fc_status_name(static_cast<fc_status>(FC_ENDED + 1)), "");
 }
 
 TEST(c_errors, come_with_the_version_of_the_header) {

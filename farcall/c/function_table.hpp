@@ -36,7 +36,7 @@ class function_table {
  public:
   /// A registered handler. The object stays valid after remove().
   struct registration {
-    fc_handler run;
+    fc_handler run; ///< null if fc_take() returns the calls
     void* user;
   };
 

@@ -2,6 +2,7 @@
 // the end of fc_job_options and fc_node_description, and numbers may only be added.
 #include <farcall/c/library.h>
 #include <farcall/c/queue.h>
+#include <farcall/c/serving.h>
 #include <farcall/farcall.h>
 
 _Static_assert(sizeof(void*) == 8, "the numbers below are for 64 bits");
@@ -67,7 +68,7 @@ _Static_assert(FC_OK == 0 && FC_ERROR == 1 && FC_REMOTE_ERROR == 2 && FC_NODE_FA
                    FC_WRONG_NODE == 7 && FC_START_FAILED == 8 && FC_SETTING_ERROR == 9 &&
                    FC_MALFORMED == 10 && FC_INVALID_ARGUMENT == 11 && FC_FORKED == 12 &&
                    FC_NESTED_TOO_DEEP == 13 && FC_CANCELLED == 14 && FC_WOULD_BLOCK == 15 &&
-                   FC_INTERRUPTED == 16,
+                   FC_INTERRUPTED == 16 && FC_ENDED == 17,
                "fc_status");
 _Static_assert(FC_NO_NODE == 0xffffffff && sizeof(fc_function) == 8, "numbers");
 
@@ -78,3 +79,6 @@ _Static_assert(sizeof(fc_native) == 32 && offsetof(fc_native, type) == 8 &&
 _Static_assert(sizeof(fc_value) == 16 && offsetof(fc_in_bytes, size) == 8 &&
                    offsetof(fc_out_bytes, size) == 8,
                "fc_value");
+_Static_assert(sizeof(fc_taken) == 48 && offsetof(fc_taken, size) == 16 &&
+                   offsetof(fc_taken, job) == 40,
+               "fc_taken");
