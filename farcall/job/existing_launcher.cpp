@@ -37,9 +37,8 @@ class existing_process final : public target_process {
 
   std::string silence_text(const char* what) override {
     return std::string(" did not ") + what +
-           " in time; it joins by farcall::serve_as_target() or fc_serve_socket() with the other "
-           "end "
-           "of its socket (job_options::start_timeout)";
+           " in time; it joins by farcall::serve_as_target(), fc_serve_socket() or "
+           "fc_serve_open() with the other end of its socket (job_options::start_timeout)";
   }
 
   /// Closes the socket to the process, which then ends by itself, because a target ends when it has
