@@ -550,8 +550,9 @@ typedef bool (*fc_interrupt)(void* user);
 /// From now on, waits of the calling thread call `is_interrupted(user)`, and end with
 /// FC_INTERRUPTED if it returns true. A waiting thread calls it after a signal has ended its sleep,
 /// and otherwise at least every 50 ms. These are the waits of functions that call or wait for
-/// futures and queues (fc_call to fc_wait_any, fc_queue_take). The function is not called while
-/// such a function does not have to wait, nor in handlers. NULL ends the effect of an earlier call.
+/// futures and queues (fc_call to fc_wait_any, fc_queue_take, fc_native_call), and of fc_take. The
+/// function is not called while such a function does not have to wait, nor in handlers. NULL ends
+/// the effect of an earlier call.
 ///
 /// After FC_INTERRUPTED, a future is unchanged, and can be waited for again. If fc_call() or
 /// fc_callv() is interrupted, its call is dropped. The call goes on, except that a call with a

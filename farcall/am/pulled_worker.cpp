@@ -1,4 +1,5 @@
 #include <farcall/am/engine.hpp>
+#include <farcall/am/interrupt.hpp>
 #include <farcall/am/pulled_worker.hpp>
 #include <farcall/am/spin_wait.hpp>
 #include <farcall/am/wait_loop.hpp>
@@ -6,6 +7,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/trace/recorder.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace farcall::am {
@@ -17,20 +19,25 @@ const void* this_thread() noexcept {
   return &identity;
 }
 
-/// Wakes a sleeping worker when `holds` is true, or at the deadline. The doorbell of the worker is
-/// notified after a change.
+/// Wakes a sleeping worker when `holds` is true, at the deadline, and when the thread must ask for
+/// an interruption. The doorbell of the worker is notified after a change.
 class holds_wait final : public wait_condition {
  public:
-  holds_wait(bool (*holds)(void*) noexcept, void* argument, time_point deadline) noexcept
-      : wait_condition(deadline), holds_(holds), argument_(argument) {}
+  holds_wait(bool (*holds)(void*) noexcept, void* argument, time_point deadline,
+             const interruption& interrupts) noexcept
+      : wait_condition(deadline), holds_(holds), argument_(argument), interrupts_(interrupts) {}
 
   state poll() noexcept override { return poll_again() ? state::over : state::pending; }
   void add_doorbells(std::vector<doorbell*>& /*to*/) override {}
   bool poll_again() noexcept override { return holds_(argument_); }
+  [[nodiscard]] time_point next_poll() const noexcept override {
+    return std::min(deadline(), interrupts_.next_poll());
+  }
 
  private:
   bool (*holds_)(void*) noexcept;
   void* argument_;
+  const interruption& interrupts_;
 };
 
 } // namespace
@@ -58,13 +65,16 @@ class pulled_worker::part {
     if (now == wait_condition::state::over) outcome_ = outcome::ended;
     return now;
   }
-  [[nodiscard]] static bool may_end(const spin_wait& idle) noexcept {
+  /// Throws interrupted.
+  [[nodiscard]] bool may_end(const spin_wait& idle) {
+    interrupts_.ask_if_due();
     return idle.deadline_has_passed();
   }
   [[nodiscard]] bool has_work() noexcept { return loop_.has_work(); }
+  /// Throws interrupted.
   void sleep() {
-    holds_wait also(holds_, argument_, deadline_);
-    loop_.sleep_unless(&also);
+    holds_wait also(holds_, argument_, deadline_, interrupts_);
+    interrupts_.sleep_ended(loop_.sleep_unless(&also));
   }
 
   [[nodiscard]] outcome result() const noexcept { return outcome_; }
@@ -74,6 +84,7 @@ class pulled_worker::part {
   bool (*holds_)(void*) noexcept;
   void* argument_;
   time_point deadline_;
+  interruption interrupts_;
   outcome outcome_ = outcome::late;
 };
 

@@ -34,7 +34,7 @@ class pulled_worker {
   /// worker, the calling thread only waits. If code on another thread changes the result of
   /// `holds`, this code must call notify() afterwards. Handlers that wait continue in the next call
   /// on the same thread, which acts as the worker until these handlers have ended. Throws error in
-  /// a handler, and forked.
+  /// a handler, forked, and interrupted.
   [[nodiscard]] outcome serve_until(bool (*holds)(void* argument) noexcept, void* argument,
                                     time_point deadline);
   /// Makes the threads in serve_until() call `holds` again.

@@ -1,5 +1,6 @@
 #include <farcall/am/engine.hpp>
 #include <farcall/am/engine_test_support.hpp>
+#include <farcall/am/interrupt.hpp>
 #include <farcall/base/error.hpp>
 
 #include <gtest/gtest.h>
@@ -152,6 +153,17 @@ TEST_F(pulled, ends_when_the_engine_stops_and_all_is_served) {
                                                      nullptr, no_deadline),
             outcome::ended);
   EXPECT_EQ(served, 1);
+}
+
+TEST_F(pulled, is_left_early_if_its_thread_is_interrupted) {
+  thread_interrupt = {[](void* /*none*/) { return true; }, nullptr};
+  {
+    const interruptible waits;
+    EXPECT_THROW((void)serve_until_one(), interrupted);
+  }
+  thread_interrupt = {};
+  post(note_key);
+  EXPECT_EQ(serve_until_one(), outcome::holds);
 }
 
 TEST_F(pulled, leaves_a_forked_child_alone) {

@@ -123,16 +123,14 @@ unsigned worker_loop::turn_on_fiber() noexcept {
 
 bool worker_loop::has_work() noexcept { return pool_.sharing().take_over(worker_); }
 
-void worker_loop::sleep_unless(wait_condition* also) {
+bool worker_loop::sleep_unless(wait_condition* also) {
   acceptor_.give_back(worker_, false);
   requests_wait requests(engine_, worker_, !is_of_lane_);
   own_replies_wait replies(engine_);
   closing_wait closing(worker_, fibers_, is_of_lane_);
-  if (also == nullptr) {
-    engine_.waiter().sleep_as(worker_, {&requests, &replies, &closing}, fibers_);
-  } else {
-    engine_.waiter().sleep_as(worker_, {&requests, &replies, &closing, also}, fibers_);
-  }
+  if (also == nullptr)
+    return engine_.waiter().sleep_as(worker_, {&requests, &replies, &closing}, fibers_);
+  return engine_.waiter().sleep_as(worker_, {&requests, &replies, &closing, also}, fibers_);
 }
 
 void worker_loop::note_served(unsigned served) noexcept {

@@ -52,9 +52,10 @@ class worker_loop {
   wait_condition::state poll(spin_wait& idle);
   [[nodiscard]] static bool may_end(const spin_wait& /*idle*/) noexcept { return false; }
   [[nodiscard]] bool has_work() noexcept;
-  void sleep() { sleep_unless(nullptr); }
-  /// Sleeps like sleep(), but at most until `also`, unless it is null, may be over.
-  void sleep_unless(wait_condition* also);
+  void sleep() { (void)sleep_unless(nullptr); }
+  /// Sleeps like sleep(), but at most until `also`, unless it is null, may be over. Returns true if
+  /// a signal has ended the sleep.
+  [[nodiscard]] bool sleep_unless(wait_condition* also);
 
   [[nodiscard]] fiber_scheduler& fibers() noexcept { return fibers_; }
 

@@ -53,17 +53,6 @@ future<message_reply> start_call(const fc_node& where, fc_function function,
   return start_call(where, function, bytes, c::deadline_of(where));
 }
 
-/// Waits for a call that no code will wait for again. If the wait is interrupted, lets the call end
-/// like a call whose deadline has passed.
-void wait_or_stop(future<message_reply>& call) {
-  try {
-    call.wait();
-  } catch (const am::interrupted&) {
-    call = call.within(std::chrono::nanoseconds(0));
-    throw;
-  }
-}
-
 } // namespace
 
 fc_future* farcall::c::start_future(const fc_node& where, fc_function function,

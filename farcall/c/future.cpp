@@ -1,3 +1,4 @@
+#include <farcall/am/interrupt.hpp>
 #include <farcall/async/ready_or_late.hpp>
 #include <farcall/base/kept_blocks.hpp>
 #include <farcall/base/log.hpp>
@@ -20,6 +21,15 @@ message_reply result_of(future<message_reply>& ready, fc_function function) {
                                (name != nullptr ? *name : std::to_string(function)) +
                                "'; register it there, with fc_register(), before it is called",
                            e.node());
+  }
+}
+
+void wait_or_stop(future<message_reply>& call) {
+  try {
+    call.wait();
+  } catch (const am::interrupted&) {
+    call = call.within(std::chrono::nanoseconds(0));
+    throw;
   }
 }
 

@@ -45,6 +45,10 @@ namespace farcall::c {
 /// throws the call's error. For an unknown_function error, puts the function's name in the text.
 [[nodiscard]] message_reply result_of(future<message_reply>& ready, fc_function function);
 
+/// Waits for a call that no code will wait for again. If the wait is interrupted, lets the call end
+/// like a call whose deadline has passed. Throws what future::wait() throws, and interrupted.
+void wait_or_stop(future<message_reply>& call);
+
 /// Returns the object on which a thread can wait for the future. Returns null if the result was
 /// stored in `f` already.
 [[nodiscard]] am::completion* state_of(const fc_future& f) noexcept;

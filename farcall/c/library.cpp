@@ -112,12 +112,12 @@ fc_status fc_symbol(fc_library library, const char* name, const char* signature,
 
 fc_status fc_native_call(fc_node where, fc_native function, const fc_value* arguments,
                          fc_value* result) {
-  return guarded([&] {
+  return guarded_wait([&] {
     const native::remote_function f = function_of(function);
     require_call(where, function, *f.type, arguments);
     const detail::call_place to = c::place_of(where, c::deadline_of(where));
     auto reply = start(to, f, arguments, detail::is_to_be_stopped<timed_node>(to));
-    reply.wait();
+    wait_or_stop(reply);
     try {
       take(reply.get(), *f.type, arguments, result);
     } catch (const remote_error& e) {

@@ -50,8 +50,9 @@ typedef struct fc_taken {
 /// Takes the next call of a name that was registered by fc_register_taken(). Waits for at most
 /// `timeout_ns` nanoseconds, or without a limit if `timeout_ns` is negative; with 0, only polls. In
 /// a process of fc_serve_open(), also serves all other requests in the meantime. Returns FC_TIMEOUT
-/// if no call has come, and FC_ENDED once the job of fc_serve_open() has ended and all calls have
-/// their replies. Any number of threads may call it, but no handler and no continuation.
+/// if no call has come, FC_INTERRUPTED like other waits (fc_set_interrupt), and FC_ENDED once the
+/// job of fc_serve_open() has ended and all calls have their replies. Any number of threads may
+/// call it, but no handler and no continuation.
 FC_API fc_status fc_take(int64_t timeout_ns, fc_taken* call);
 
 /// Returns memory for the bytes of a reply in `*bytes`, so that a large reply need not be copied.

@@ -336,6 +336,9 @@ TEST(taken_calls, come_to_a_host) {
   fc_taken taken{};
   EXPECT_EQ(fc_take(0, &taken), FC_TIMEOUT);
   EXPECT_EQ(fc_take(1000, &taken), FC_TIMEOUT);
+  fc_set_interrupt([](void* /*none*/) { return true; }, nullptr);
+  EXPECT_EQ(fc_take(-1, &taken), FC_INTERRUPTED);
+  fc_set_interrupt(nullptr, nullptr);
   fc_future* future = nullptr;
   ASSERT_EQ(fc_call_async(node_of(0), fc_named("serving_test echo"), "here", 4, &future), FC_OK);
   ASSERT_EQ(fc_take(60 * seconds, &taken), FC_OK) << fc_error_text();

@@ -1,9 +1,11 @@
+#include <farcall/am/interrupt.hpp>
 #include <farcall/am/stack_state.hpp>
 #include <farcall/base/kept_blocks.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/taken_calls.hpp>
 #include <farcall/offload/serving.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -20,6 +22,8 @@ struct receiver {
   bool is_taking = false;
 };
 constinit thread_local receiver own;
+
+constexpr const char* too_late = "no call has come in time for fc_take()";
 
 } // namespace
 
@@ -82,6 +86,26 @@ taken_call* taken_calls::pop() noexcept {
   return found;
 }
 
+/// Waits until a call has come, or until this process serves a job in take(). Returns false if the
+/// deadline has passed before. Throws interrupted.
+bool taken_calls::wait_for_call(time_point deadline) {
+  am::interruption interrupts;
+  for (;;) {
+    const time_point next = std::min(deadline, interrupts.next_poll());
+    {
+      std::unique_lock guard(mutex_);
+      const auto has_come = [&] { return first_ != nullptr || served() != nullptr; };
+      if (next == no_deadline) {
+        came_.wait(guard, has_come);
+        return true;
+      }
+      if (came_.wait_until(guard, next, has_come)) return true;
+    }
+    interrupts.ask_if_due();
+    if (next == deadline) return false;
+  }
+}
+
 fc_status taken_calls::take(time_point deadline, fc_taken& call) {
   using outcome = am::pulled_worker::outcome;
   for (;;) {
@@ -91,13 +115,7 @@ fc_status taken_calls::take(time_point deadline, fc_taken& call) {
     }
     detail::job_state* const job = served();
     if (job == nullptr) {
-      std::unique_lock guard(mutex_);
-      const auto has_come = [&] { return first_ != nullptr || served() != nullptr; };
-      if (deadline == no_deadline) {
-        came_.wait(guard, has_come);
-      } else if (!came_.wait_until(guard, deadline, has_come)) {
-        return fail(FC_TIMEOUT, "no call has come in time for fc_take()");
-      }
+      if (!wait_for_call(deadline)) return fail(FC_TIMEOUT, too_late);
       continue;
     }
     struct taking {
@@ -114,7 +132,7 @@ fc_status taken_calls::take(time_point deadline, fc_taken& call) {
       return detail::serve_part(*job, has_come, this, deadline);
     }();
     if (got == outcome::holds) continue;
-    if (got == outcome::late) return fail(FC_TIMEOUT, "no call has come in time for fc_take()");
+    if (got == outcome::late) return fail(FC_TIMEOUT, too_late);
     return fail(FC_ENDED, "the job has ended; call fc_serve_close()");
   }
 }
@@ -152,7 +170,7 @@ fc_status fc_serve_close(fc_job* job) {
 }
 
 fc_status fc_take(int64_t timeout_ns, fc_taken* call) {
-  return guarded([&] {
+  return guarded_wait([&] {
     require(call, "call");
     return taken_calls::instance().take(deadline_in(timeout_ns), *call);
   });

@@ -36,7 +36,8 @@ class taken_calls {
   static taken_calls& instance();
 
   void push(std::unique_ptr<taken_call> call);
-  /// Takes the next call. Waits until the deadline; see fc_take(). Throws error and forked.
+  /// Takes the next call. Waits until the deadline; see fc_take(). Throws error, forked and
+  /// interrupted.
   [[nodiscard]] fc_status take(time_point deadline, fc_taken& call);
 
   /// Makes `served` the job whose requests are served in take(). Null ends that.
@@ -51,6 +52,7 @@ class taken_calls {
 
  private:
   [[nodiscard]] taken_call* pop() noexcept;
+  [[nodiscard]] bool wait_for_call(time_point deadline);
   [[nodiscard]] bool is_empty() const noexcept {
     // Acquire, paired with the release stores under the mutex.
     return count_.load(std::memory_order_acquire) == 0;
