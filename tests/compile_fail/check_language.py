@@ -21,13 +21,13 @@ FIRST = "farcall/base/language.hpp"
 
 
 def public_headers(root):
-    """Yields farcall.hpp and the headers that the layers' CMakeLists.txt name."""
+    """Yields farcall.hpp and the headers of C++ that the layers' CMakeLists.txt name."""
     yield "farcall/farcall.hpp"
     for lists in sorted((root / "farcall").glob("*/CMakeLists.txt")):
         for line in re.findall(r"^ *HEADERS (.*)$", lists.read_text(encoding="utf-8"), re.MULTILINE):
             for name in line.split():
                 # A variable in place of a name holds further headers of this folder.
-                if not name.startswith("$"):
+                if not name.startswith("$") and not name.endswith(".h"):
                     yield (lists.parent / name).relative_to(root).as_posix()
 
 
