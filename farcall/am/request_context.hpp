@@ -5,9 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
-#include <utility>
 
 namespace farcall {
 struct call_context;
@@ -18,6 +16,7 @@ namespace farcall::am {
 class deferred_reply;
 class engine;
 class responder;
+struct remote_bytes;
 
 /// A request as its handler receives it. The object lives as long as the handler runs.
 ///
@@ -38,10 +37,9 @@ class request_context {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool in_ring() const noexcept { return in_ring_; }
   /// Gives the caller arguments that are not in the ring, so that they stay valid until the reply
-  /// even if it is deferred. Returns null if they are in mapped memory, where they stay anyway.
-  [[nodiscard]] std::unique_ptr<std::byte[]> take_arguments() noexcept {
-    return copy_ != nullptr ? std::move(*copy_) : nullptr;
-  }
+  /// even if it is deferred. The caller must free them by delete[]. Returns null if they are in
+  /// mapped memory, where they stay anyway.
+  [[nodiscard]] std::byte* take_arguments() noexcept;
   /// Returns the four bytes that the caller sent in the request header. They are untrusted, like
   /// the arguments.
   [[nodiscard]] std::uint32_t extra() const noexcept { return extra_; }
@@ -102,7 +100,7 @@ class request_context {
   node_id source_ = no_node;
   std::uint32_t slot_ = no_slot;
   const std::byte* arguments_ = nullptr;
-  std::unique_ptr<std::byte[]>* copy_ = nullptr; ///< owner of the arguments; null if not a copy
+  remote_bytes* copy_ = nullptr; ///< owner of the arguments; null if they are in the ring
   std::uint64_t bytes_ = 0;
   std::uint32_t extra_ = 0;
   bool in_ring_ = true;

@@ -62,6 +62,10 @@ bool is_rare_request(const record_view& record) noexcept {
 
 // ---- request_context ----------------------------------------------------------------------------
 
+std::byte* request_context::take_arguments() noexcept {
+  return copy_ != nullptr ? copy_->copy.release() : nullptr;
+}
+
 std::byte* request_context::reserve_rendezvous_reply(std::uint64_t bytes) {
   return engine_->allocate_block(bytes);
 }
@@ -371,7 +375,7 @@ void responder::run_rendezvous(request_context& request, handler_key key) noexce
     std::memcpy(&where, request.arguments_, sizeof where);
     request.release();
     remote_bytes bytes = engine_->peers().read_remote(endpoint_.peer, where.address, where.bytes);
-    request.copy_ = &bytes.copy;
+    request.copy_ = &bytes;
     request.arguments_ = bytes.data;
     request.bytes_ = where.bytes;
     request.in_ring_ = false;

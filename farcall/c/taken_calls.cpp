@@ -39,7 +39,7 @@ taken_call::taken_call(fc_function function, void* user, message& m)
     kept = to;
   } else {
     // Long bytes are in mapped memory of the caller, which is valid until the reply, or in a copy.
-    copy = m.request().take_arguments();
+    copy.reset(m.request().take_arguments());
   }
   m.request().release();
   auto& job = static_cast<detail::job_state&>(*m.request().context()->job);
