@@ -28,7 +28,7 @@ PARAGRAPHS = 20
 OURS = "ours"
 RATINGS = ("A", "B", "C")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-CODE_FOLDERS = ("farcall", "compat", "tools")
+CODE_FOLDERS = ("farcall", "compat", "tools", "python")
 CODE_SUFFIXES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 DOC_FOLDERS = ("docs",)
 # Code that a sentence names: `quoted`, call(), a::b, a_b, a.b(), camelCase and constants.

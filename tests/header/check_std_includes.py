@@ -11,7 +11,7 @@ import re
 import sys
 
 NAMES = pathlib.Path(__file__).with_name("std_names.txt")
-FOLDERS = ("farcall", "compat", "tools", "examples", "tests", "bench", "fuzz")
+FOLDERS = ("farcall", "compat", "tools", "python", "examples", "tests", "bench", "fuzz")
 CODE = {".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDED = CODE | {".h", ".inc"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)

@@ -11,7 +11,7 @@ import sys
 
 TABLE = "docs/architecture.md"
 CODE = {".hpp", ".cpp", ".h", ".c", ".cu", ".cuh"}
-CODE_FOLDERS = ("farcall", "compat", "tools", "examples", "tests", "bench", "fuzz")
+CODE_FOLDERS = ("farcall", "compat", "tools", "python", "examples", "tests", "bench", "fuzz")
 LONGEST_FILE = 700
 LONGEST_README = 12
 # Layers without code for devices: they ask transports, memory domains and call policies.

@@ -9,7 +9,7 @@ import re
 import sys
 
 DOCUMENT = "docs/settings.md"
-CODE_FOLDERS = ("farcall", "compat", "tools", "examples", "tests", "bench", "fuzz")
+CODE_FOLDERS = ("farcall", "compat", "tools", "python", "examples", "tests", "bench", "fuzz")
 CODE = {".hpp", ".cpp", ".h", ".c", ".cu", ".py"}
 
 # In code a variable is a whole string literal, or the beginning of "NAME=value". Variables of rows of the

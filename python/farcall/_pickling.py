@@ -1,0 +1,102 @@
+"""Pickles of arguments, results and functions."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+_PROTOCOL = 5
+
+
+def _cloudpickle() -> Any:
+    """Returns the module cloudpickle, or None if it is not installed."""
+    try:
+        import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError:
+        return None
+    return cloudpickle
+
+
+def _with_buffers(dump: Any, value: object) -> list[Any]:
+    """Returns the pickle of a value and its buffers."""
+    buffers: list[Any] = []
+
+    def is_scattered(buffer: pickle.PickleBuffer) -> bool:
+        try:
+            buffers.append(buffer.raw())
+        except BufferError:
+            return True  # the pickle contains a copy
+        return False
+
+    data = dump(value, protocol=_PROTOCOL, buffer_callback=is_scattered)
+    return [data, *buffers]
+
+
+def _whole(dump: Any, value: object) -> list[Any]:
+    return [dump(value, protocol=_PROTOCOL)]
+
+
+def _names_main(data: bytes) -> bool:
+    """True if a pickle seems to refer to something in `__main__`."""
+    import pickletools
+
+    texts = [str(argument) for _, argument, _ in pickletools.genops(data)]
+    return any(text == "__main__" or text.startswith("__main__ ") for text in texts)
+
+
+def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]:
+    failure: Exception | None = None
+    parts: list[Any] = []
+    try:
+        parts = into(pickle.dumps, value)
+    except Exception as error:  # pylint: disable=broad-except
+        failure = error
+    # Workers have another __main__, so its functions and classes are sent by value.
+    if failure is None and b"__main__" not in parts[0]:
+        return parts
+    cloudpickle = _cloudpickle()
+    if cloudpickle is not None:
+        return into(cloudpickle.dumps, value)
+    if failure is None:
+        if not _names_main(parts[0]):
+            return parts
+        raise TypeError(f"cannot send {_shown(value)} to a worker: functions and classes of __main__ need the package "
+                        "cloudpickle (pip install cloudpickle), or must be in a module that workers can import")
+    if isinstance(failure, (pickle.PicklingError, AttributeError)):
+        failure.add_note("farcall sends lambdas, closures and local functions if the package cloudpickle is installed "
+                         "(pip install cloudpickle)")
+    raise failure
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def dumps(value: object) -> list[Any]:
+    """Returns a list of the pickle of a value and its buffers, which are not copied.
+
+    Functions and classes of `__main__`, lambdas and closures are pickled by value, by cloudpickle. Raises the error of
+    the pickler, with a note that says what to do.
+    """
+    # First as most values can be pickled; then again, if something is special.
+    buffers: list[pickle.PickleBuffer] = []
+    try:
+        data = pickle.dumps(value, _PROTOCOL, buffer_callback=buffers.append)
+        if b"__main__" not in data:
+            return [data, *[buffer.raw() for buffer in buffers]] if buffers else [data]
+    except Exception:  # pylint: disable=broad-except
+        pass
+    return _dumps(_with_buffers, value)
+
+
+def dumps_whole(value: object) -> bytes:
+    """Returns the pickle of a value as one piece."""
+    data: bytes = _dumps(_whole, value)[0]
+    return data
+
+
+def loads(data: Any, buffers: list[Any]) -> Any:
+    """Returns the object of a pickle with buffers."""
+    return pickle.loads(data, buffers=buffers)

@@ -1,0 +1,76 @@
+"""Life of a worker: a forked process that runs tasks until the job of its host ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from typing import Any
+
+from . import _core, _errors
+
+job: Any = None
+_parked: list[threading.Lock] = []
+_thread = threading.local()
+
+
+def main(socket: int) -> None:
+    """Serves calls of the host at the other end of the socket."""
+    global job  # pylint: disable=global-statement
+    job = _core.serve_open(socket, _errors.describe)
+    job.set_hooks(_begin_call, _end_call)
+    _thread.serves = True
+    _core.serve()
+    atexit._run_exitfuncs()  # pylint: disable=protected-access
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def serves() -> bool:
+    """True if the calling thread runs tasks."""
+    return getattr(_thread, "serves", False)
+
+
+def begin_wait() -> None:
+    """Says that the calling thread runs a task that is about to wait for other calls.
+
+    If no other thread takes calls, a helper thread begins to, so that the calls that the task waits for can run.
+    """
+    if not _core.begin_wait():
+        return
+    if _parked:
+        _parked.pop().release()
+    else:
+        threading.Thread(target=_help, name="farcall-helper", daemon=True).start()
+
+
+def _begin_call() -> None:
+    if serves():
+        begin_wait()
+
+
+def _end_call() -> None:
+    if serves():
+        end_wait()
+
+
+def end_wait() -> None:
+    """Says that the task of begin_wait() goes on."""
+    _core.end_wait()
+
+
+def _help() -> None:
+    turn = threading.Lock()
+    turn.acquire()
+    _thread.serves = True
+    while not _core.serve(True):
+        _parked.append(turn)
+        turn.acquire()
+
+
+def limit_threads(count: int) -> None:
+    """Limits the threads of numerical libraries that are loaded from now on."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
+                 "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"):
+        os.environ.setdefault(name, str(count))

@@ -1,0 +1,45 @@
+#include "core.h"
+
+static PyObject* error_of_status; ///< error_of_status(status, text, node) returns an exception
+static PyObject* error_of_remote; ///< error_of_remote(description, node) returns an exception
+
+PyObject* fcp_set_errors(PyObject* module, PyObject* arguments) {
+  (void)module;
+  if (!PyArg_ParseTuple(arguments, "OO", &error_of_status, &error_of_remote)) return NULL;
+  Py_INCREF(error_of_status);
+  Py_INCREF(error_of_remote);
+  Py_RETURN_NONE;
+}
+
+static PyObject* raise_object(PyObject* exception) {
+  if (exception != NULL) {
+    PyErr_SetObject((PyObject*)Py_TYPE(exception), exception);
+    Py_DECREF(exception);
+  }
+  return NULL;
+}
+
+PyObject* fcp_raise(fc_status status) {
+  return raise_object(PyObject_CallFunction(error_of_status, "ssI", fc_status_name(status),
+                                            fc_error_text(), (unsigned)fc_error_node()));
+}
+
+void fcp_raise_text(const char* status, PyObject* text) {
+  raise_object(PyObject_CallFunction(error_of_status, "sOI", status, text, (unsigned)FC_NO_NODE));
+}
+
+PyObject* fcp_raise_remote(PyObject* description, uint32_t node) {
+  return raise_object(PyObject_CallFunction(error_of_remote, "OI", description, (unsigned)node));
+}
+
+PyObject* fcp_take_exception(void) {
+  PyObject* type = NULL;
+  PyObject* value = NULL;
+  PyObject* traceback = NULL;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value != NULL && traceback != NULL) PyException_SetTraceback(value, traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  return value;
+}

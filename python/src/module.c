@@ -1,0 +1,37 @@
+#include "core.h"
+
+// The module farcall._core.
+
+static PyMethodDef methods[] = {
+    {"set_pickling", fcp_set_pickling, METH_VARARGS, NULL},
+    {"set_errors", fcp_set_errors, METH_VARARGS, NULL},
+    {"serve_open", fcp_serve_open, METH_VARARGS, NULL},
+    {"serve", fcp_serve, METH_VARARGS, NULL},
+    {"begin_wait", fcp_begin_wait, METH_NOARGS, NULL},
+    {"end_wait", fcp_end_wait, METH_NOARGS, NULL},
+    {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int execute(PyObject* module) {
+  if (PyModule_AddStringConstant(module, "version", fc_version()) != 0 ||
+      fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0) {
+    return -1;
+  }
+  return fcp_register_definitions();
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void*)execute},
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "farcall._core",
+    .m_doc = "Part of farcall that is written in C.",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,258 @@
+#include "core.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+// The loop of a worker: Python threads take calls and run them. The main thread takes calls as long
+// as no task waits for other calls. While a task waits, a helper thread takes calls in its place.
+
+/// Time for which a thread waits for the next call before it lets other Python threads run, and
+/// before it may sleep.
+static const int64_t spin_ns = 20000;
+static const int64_t first_pause_ns = 1000000;
+static const int64_t longest_pause_ns = 20000000;
+
+static fc_job* served;
+static long active;        ///< threads that take or run calls; waiting tasks do not count
+static PyObject* describe; ///< describe(exception) returns an object that can be pickled
+
+PyObject* fcp_die_with_parent(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Py_RETURN_NONE;
+}
+
+// A worker that is busy for long returns calls that it has not begun, if the caller asks for it,
+// because another worker may be free. A thread without Python does this.
+
+static const char return_name[] = "farcall.python.return";
+static sem_t wanted; ///< posted once for each request
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+
+static void* return_calls(void* unused) {
+  static const fcp_header returned = {FCP_RETURNED, 0};
+  fc_taken call;
+  for (;;) {
+    sem_wait(&wanted);
+    while (fc_take(0, &call) == FC_OK)
+      fc_reply_bytes(call.reply, &returned, sizeof returned);
+  }
+  return unused;
+}
+
+static void start_returning(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, &return_calls, NULL) == 0) pthread_detach(thread);
+}
+
+static void want_calls_back(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  (void)reply;
+  (void)bytes;
+  (void)size;
+  (void)user;
+  pthread_once(&started, &start_returning);
+  sem_post(&wanted);
+}
+
+fc_status fcp_ask_to_return(fc_node node) {
+  static fc_function number;
+  if (number == 0) number = fc_named(return_name);
+  return fc_post(node, number, NULL, 0);
+}
+
+/// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers.
+PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
+  (void)module;
+  int socket = -1;
+  if (!PyArg_ParseTuple(arguments, "iO", &socket, &describe)) return NULL;
+  Py_INCREF(describe);
+  sem_init(&wanted, 0, 0);
+  fc_status status = fc_register_taken("farcall.python.run", NULL);
+  if (status == FC_OK) status = fc_register(return_name, &want_calls_back, NULL);
+  Py_BEGIN_ALLOW_THREADS
+  if (status == FC_OK) status = fc_serve_open(socket, &served);
+  Py_END_ALLOW_THREADS
+  return status == FC_OK ? fcp_job_of_worker(served) : fcp_raise(status);
+}
+
+static fc_status send_message(fc_reply* reply, const fcp_message* m) {
+  if (m->part_count == 1) return fc_reply_bytes(reply, m->parts[0].at, m->parts[0].size);
+  void* memory = NULL;
+  const fc_status status = fc_reply_reserve(reply, m->total, &memory);
+  if (status != FC_OK) return status;
+  char* at = memory;
+  for (size_t i = 0; i < m->part_count; ++i) {
+    if (m->parts[i].size != 0) memcpy(at, m->parts[i].at, m->parts[i].size);
+    at += m->parts[i].size;
+  }
+  return fc_reply_reserved(reply, m->total);
+}
+
+/// Replies with the pending exception.
+static void reply_exception(fc_reply* reply) {
+  fcp_message m;
+  PyObject* const exception = fcp_take_exception();
+  PyObject* const described =
+      exception == NULL ? NULL : PyObject_CallFunctionObjArgs(describe, exception, NULL);
+  Py_XDECREF(exception);
+  fc_status status = FC_ERROR;
+  if (described != NULL) {
+    if (fcp_message_of_object(&m, FCP_EXCEPTION, described) == 0) status = send_message(reply, &m);
+    fcp_message_clear(&m);
+    Py_DECREF(described);
+  }
+  if (status != FC_OK) {
+    PyErr_Clear();
+    fc_reply_error(reply, "RuntimeError", "the exception of the task could not be sent");
+  }
+}
+
+/// Replies with a result, or with the error that sending it has caused.
+static void reply_result(fc_reply* reply, PyObject* result) {
+  fcp_message m;
+  if (fcp_message_of_result(&m, result) == 0) {
+    const fc_status status = send_message(reply, &m);
+    if (status != FC_OK) {
+      fcp_raise(status);
+      reply_exception(reply);
+    }
+  } else {
+    reply_exception(reply);
+  }
+  fcp_message_clear(&m);
+}
+
+static PyObject* call_function(PyObject* function, const char* bytes, size_t size) {
+  static const fcp_header no_arguments;
+  if (size == sizeof(uint64_t) + sizeof no_arguments &&
+      memcmp(bytes + sizeof(uint64_t), &no_arguments, sizeof no_arguments) == 0) {
+    return PyObject_CallNoArgs(function);
+  }
+  PyObject* const both = fcp_arguments_of(bytes, size);
+  if (both == NULL) return NULL;
+  PyObject* const arguments = PyTuple_GetItem(both, 0);
+  PyObject* const keywords = PyTuple_GetItem(both, 1);
+  PyObject* const result =
+      PyObject_Call(function, arguments, keywords == Py_None ? NULL : keywords);
+  Py_DECREF(both);
+  return result;
+}
+
+static void run(const fc_taken* call) {
+  static const fcp_header undefined = {FCP_UNDEFINED, 0};
+  uint64_t number = 0;
+  if (call->size < sizeof number) {
+    fc_reply_error(call->reply, "ValueError", "a call without the number of a function");
+    return;
+  }
+  memcpy(&number, call->bytes, sizeof number);
+  PyObject* const function = fcp_function(number);
+  if (function == NULL && !PyErr_Occurred()) {
+    fc_reply_bytes(call->reply, &undefined, sizeof undefined);
+    return;
+  }
+  PyObject* const result =
+      function == NULL ? NULL : call_function(function, call->bytes, call->size);
+  if (result == NULL) {
+    reply_exception(call->reply);
+    return;
+  }
+  reply_result(call->reply, result);
+  Py_DECREF(result);
+}
+
+/// True if the process has Python threads other than the main thread.
+static bool has_threads(void) {
+  static PyObject* count;
+  if (count == NULL) {
+    PyObject* const module = PyImport_ImportModule("_thread");
+    if (module != NULL) count = PyObject_GetAttrString(module, "_count");
+    Py_XDECREF(module);
+  }
+  PyObject* const number = count == NULL ? NULL : PyObject_CallNoArgs(count);
+  const long threads = number == NULL ? 1 : PyLong_AsLong(number);
+  Py_XDECREF(number);
+  PyErr_Clear();
+  return threads != 0;
+}
+
+/// Takes the next call in the main thread. While there is no other Python thread, first waits with
+/// the GIL, because taking it again costs time.
+static fc_status take(fc_taken* call) {
+  static unsigned taken;
+  static bool alone;
+  if (taken++ % 64 == 0) alone = !has_threads();
+  if (alone) {
+    const fc_status status = fc_take(spin_ns, call);
+    if (status != FC_TIMEOUT) return status;
+    taken = 0;
+  }
+  fc_status status;
+  Py_BEGIN_ALLOW_THREADS
+  status = fc_take(-1, call);
+  Py_END_ALLOW_THREADS
+  return status;
+}
+
+/// serve(): takes and runs calls in the main thread until the job ends.
+static PyObject* serve_in_main(void) {
+  fc_taken call;
+  fc_status status;
+  active = 1;
+  while ((status = take(&call)) == FC_OK)
+    run(&call);
+  if (status != FC_ENDED) return fcp_raise(status);
+  Py_RETURN_NONE;
+}
+
+/// Takes and runs calls in a helper thread while no other thread takes calls. Returns True if the
+/// job has ended.
+static PyObject* serve_in_helper(void) {
+  int64_t pause = first_pause_ns;
+  fc_taken call;
+  while (active <= 1) {
+    fc_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = fc_take(pause, &call);
+    Py_END_ALLOW_THREADS
+    if (status == FC_OK) {
+      pause = first_pause_ns;
+      run(&call);
+    } else if (status == FC_TIMEOUT) {
+      pause = pause * 2 < longest_pause_ns ? pause * 2 : longest_pause_ns;
+    } else {
+      Py_RETURN_TRUE;
+    }
+  }
+  --active;
+  Py_RETURN_FALSE;
+}
+
+PyObject* fcp_serve(PyObject* module, PyObject* arguments) {
+  (void)module;
+  int is_helper = 0;
+  if (!PyArg_ParseTuple(arguments, "|p", &is_helper)) return NULL;
+  return is_helper ? serve_in_helper() : serve_in_main();
+}
+
+/// begin_wait(): says that the thread runs a task that waits. Returns True if a helper must serve,
+/// which then counts as active.
+PyObject* fcp_begin_wait(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  if (--active > 0) Py_RETURN_FALSE;
+  active = 1;
+  Py_RETURN_TRUE;
+}
+
+/// end_wait(): says that the thread goes on with its task.
+PyObject* fcp_end_wait(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  ++active;
+  Py_RETURN_NONE;
+}

@@ -1,0 +1,71 @@
+"""Base of the tests of the package."""
+
+import faulthandler
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+import farcall
+
+GUARD_SECONDS = 60
+TemporaryFolder = tempfile.TemporaryDirectory
+
+try:
+    import cloudpickle  # noqa: F401
+    HAS_CLOUDPICKLE = True
+except ImportError:
+    HAS_CLOUDPICKLE = False
+
+needs_cloudpickle = unittest.skipUnless(HAS_CLOUDPICKLE, "cloudpickle is not installed")
+
+
+class TestCase(unittest.TestCase):
+    """Test that ends the process, with the stacks of all threads, if it hangs."""
+
+    def setUp(self):
+        faulthandler.dump_traceback_later(GUARD_SECONDS, exit=True)
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
+
+    def executor(self, *arguments, **options):
+        """Returns an executor that ends with the test."""
+        made = farcall.Executor(*arguments, **options)
+        self.addCleanup(made.shutdown)
+        return made
+
+
+def run(command):
+    """Runs a command, and returns its exit status, output and errors."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_SECONDS, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def run_program(text):
+    """Runs a program of Python, and returns its exit status, output and errors."""
+    return run([sys.executable, "-c", textwrap.dedent(text)])
+
+
+def is_gone(pid):
+    """True if a process has ended; a zombie has ended, too."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def wait_until(condition, seconds=GUARD_SECONDS / 2):
+    """Waits until a condition holds. Returns False if this takes too long."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def main():
+    """Runs the tests of the calling file."""
+    unittest.main(verbosity=2)
