@@ -1,0 +1,161 @@
+"""Processes of workers, as the host sees them: starts the zygote, and asks it for workers."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+from . import _zygote
+from ._errors import StartFailed
+
+# Descriptor of the host's socket in the zygote.
+_CHANNEL = 9
+_START = """import sys
+sys.path.insert(0, sys.argv[1])
+import farcall._zygote
+sys.path.pop(0)
+farcall._zygote.main()
+"""
+
+
+class Zygote:
+    """The host's end of a zygote, which several threads may use."""
+
+    def __init__(self, preload: tuple[str, ...]) -> None:
+        self._lock = threading.Lock()
+        self._host = os.getpid()
+        here, there = socket.socketpair()
+        self._channel = here
+        try:
+            with there:
+                self.pid = _spawn(there.fileno())
+        except StartFailed:
+            here.close()
+            raise
+        error = self._ask(("preload", sys.path, list(preload)))
+        if error:
+            self.close()
+            raise StartFailed(error)
+
+    def _ask(self, request: tuple[Any, ...], descriptors: tuple[int, ...] = ()) -> Any:
+        with self._lock:
+            try:
+                _zygote.send(self._channel, request, descriptors)
+                return _zygote.receive(self._channel)[0]
+            except (EOFError, OSError) as error:
+                raise StartFailed(f"the process that starts workers (pid {self.pid}) has ended; it runs "
+                                  f"{sys.executable}") from error
+
+    def fork(self, count: int, threads: int) -> list[tuple[int, int]]:
+        """Starts workers, and returns the process ID and the socket of each."""
+        settings = {"environment": dict(os.environ), "path": sys.path, "arguments": sys.argv, "folder": os.getcwd(),
+                    "threads": threads}
+        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(count)]
+        pids: list[int] = []
+        try:
+            for first in range(0, count, 200):
+                part = pairs[first:first + 200]
+                pids += self._ask(("fork", settings), tuple(there.fileno() for _, there in part))
+            return [(pid, here.detach()) for pid, (here, _) in zip(pids, pairs)]
+        finally:
+            for here, there in pairs:
+                here.close()
+                there.close()
+
+    def end_of(self, pid: int, seconds: float = 0.5) -> str:
+        """Says how a worker has ended, as in "was killed by SIGSEGV". Waits for its end for a short time."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                status = self._ask(("status", pid))
+            except StartFailed:
+                return "has ended"
+            if status is not None:
+                break
+            if time.monotonic() >= end:
+                return "cannot be reached any more"
+            time.sleep(0.002)
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            return f"was killed by {signal.Signals(number).name if number in list(signal.Signals) else number}"
+        return f"has exited with status {os.WEXITSTATUS(status)}"
+
+    def kill(self, pids: list[int]) -> None:
+        """Kills workers."""
+        try:
+            self._ask(("kill", pids))
+        except StartFailed:
+            pass
+
+    def is_usable(self) -> bool:
+        """True if this process has started the zygote, and the zygote runs."""
+        if os.getpid() != self._host:
+            return False
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] == 0
+        except ChildProcessError:
+            return False
+
+    def close(self) -> None:
+        """Ends the zygote and all its workers."""
+        self._channel.close()
+        if os.getpid() == self._host:
+            try:
+                os.waitpid(self.pid, 0)
+            except ChildProcessError:
+                pass
+
+
+def _spawn(channel: int) -> int:
+    """Starts the process of a zygote."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    command = [sys.executable, "-I", "-c", _START, package, str(_CHANNEL), str(os.getpid())]
+    actions: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                          (os.POSIX_SPAWN_DUP2, channel, _CHANNEL)]
+    try:
+        # SIGINT is blocked until the zygote ignores it.
+        return os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setsigmask=[signal.SIGINT],
+                              setsigdef=[signal.SIGPIPE])
+    except OSError as error:
+        raise StartFailed(f"cannot start {sys.executable}: {error}") from error
+
+
+_zygotes: dict[tuple[str, ...], Zygote] = {}
+_zygotes_lock = threading.Lock()
+
+
+def zygote(preload: tuple[str, ...] = ()) -> Zygote:
+    """Returns the zygote of this process that has imported the modules. Starts it if there is none."""
+    with _zygotes_lock:
+        found = _zygotes.get(preload)
+        if found is not None and not found.is_usable():
+            found.close()
+            found = None
+        if found is None:
+            found = _zygotes[preload] = Zygote(preload)
+        return found
+
+
+def _close_all() -> None:
+    for each in _zygotes.values():
+        each.close()
+    _zygotes.clear()
+
+
+def _forget_all() -> None:
+    """In a forked child, leaves the zygotes to the parent."""
+    global _zygotes_lock  # pylint: disable=global-statement
+    _zygotes_lock = threading.Lock()
+    for each in _zygotes.values():
+        each.close()
+    _zygotes.clear()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_forget_all)
