@@ -109,6 +109,26 @@ def run_nested(executor):
     return [executor.submit(die).result() for _ in range(2)]
 
 
+class CountsLoads:
+    """Object that counts in the worker how often it was unpickled."""
+
+    times = 0
+
+    def __reduce__(self):
+        return CountsLoads.load, ()
+
+    @classmethod
+    def load(cls):
+        """Makes the object from a pickle."""
+        cls.times += 1
+        return cls()
+
+
+def loads_of(counted):
+    """Returns how often objects of the type were unpickled in this worker."""
+    return type(counted).times
+
+
 def own_executor():
     """Makes an executor in a task."""
     with farcall.Executor(0) as executor:

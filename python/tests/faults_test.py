@@ -1,0 +1,259 @@
+"""Tests of workers, hosts and programs that end at bad times."""
+
+import concurrent.futures
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+import farcall
+import support
+import tasks
+
+
+def wait_for_pid(path):
+    """Returns the process ID that a task has written to a file."""
+    if not support.wait_until(lambda: os.path.exists(path)):
+        raise AssertionError(f"no task has written {path}")
+    with open(path, encoding="ascii") as file:
+        return int(file.read())
+
+
+class DeadWorkers(support.TestCase):
+    """A worker that ends fails its own calls only."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "pid")
+
+    def test_killed_worker_fails_its_call_and_is_replaced(self):
+        executor = self.executor(2)
+        other = executor.submit(time.sleep, 0.3)
+        call = executor.submit(tasks.note_and_sleep, self.path)
+        pid = wait_for_pid(self.path)
+        begin = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        with self.assertRaisesRegex(farcall.NodeFailed, f"pid {pid}. was killed by SIGKILL while it ran note_and"):
+            call.result()
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertIsNone(other.result())
+        self.assertEqual(sorted(executor.map(abs, [-1, 2, -3])), [1, 2, 3])
+        self.assertTrue(support.wait_until(lambda: len(executor._pool.pids()) == 2))
+        self.assertNotIn(pid, executor._pool.pids().values())
+
+    def test_crash_and_exit_are_told(self):
+        executor = self.executor(1)
+        for function, argument, text in ((tasks.die, signal.SIGSEGV, "SIGSEGV"), (os._exit, 3, "exited with status 3")):
+            with self.assertRaisesRegex(farcall.NodeFailed, text) as caught:
+                executor.submit(function, argument).result()
+            self.assertGreater(caught.exception.node, 0)
+        self.assertEqual(executor.submit(tasks.same, 1).result(), 1)
+
+    def test_function_fails_if_its_worker_dies(self):
+        executor = self.executor(1)
+        with self.assertRaises(farcall.NodeFailed):
+            executor.function(tasks.die)()
+        self.assertEqual(executor.function(tasks.same)(1), 1)
+
+    def test_idle_worker_that_dies_is_replaced(self):
+        executor = self.executor(1)
+        pid = executor.submit(os.getpid).result()
+        os.kill(pid, signal.SIGKILL)
+        self.assertTrue(support.wait_until(lambda: pid not in executor._pool.pids().values()))
+        self.assertNotEqual(executor.submit(os.getpid).result(), pid)
+
+    def test_many_deaths_fail_only_the_calls_that_ran(self):
+        executor = self.executor(2)
+        futures = [executor.submit(tasks.die) if i % 5 == 0 else executor.submit(tasks.same, i) for i in range(30)]
+        for i, future in enumerate(futures):
+            if i % 5 == 0:
+                self.assertRaises(farcall.NodeFailed, future.result)
+            else:
+                self.assertEqual(future.result(), i)
+
+    def test_callbacks_of_failed_calls_run(self):
+        executor = self.executor(1)
+        failed = executor.submit(tasks.die)
+        errors = []
+        failed.add_done_callback(lambda future: errors.append(future.exception()))
+        farcall.wait([failed])
+        self.assertTrue(support.wait_until(lambda: errors))
+        self.assertIsInstance(errors[0], farcall.NodeFailed)
+
+    def test_callback_of_a_failed_call_may_call_again(self):
+        executor = self.executor(1)
+        got = concurrent.futures.Future()
+        executor.submit(tasks.die).add_done_callback(lambda _: got.set_result(executor.function(tasks.same)(5)))
+        self.assertEqual(got.result(support.GUARD_SECONDS / 2), 5)
+
+    def test_tasks_of_tasks_fail_with_their_worker(self):
+        executor = self.executor(2)
+        with self.assertRaises(farcall.NodeFailed):
+            executor.submit(tasks.run_nested, executor).result()
+        self.assertEqual(executor.submit(tasks.same, 1).result(), 1)
+
+    def test_dead_zygote_is_replaced(self):
+        executor = self.executor(1)
+        call = executor.submit(tasks.note_and_sleep, self.path)
+        wait_for_pid(self.path)
+        os.kill(executor._pool._zygote.pid, signal.SIGKILL)
+        with self.assertRaises(farcall.NodeFailed):
+            call.result()
+        self.assertEqual(executor.submit(tasks.same, 1).result(), 1)
+
+
+PROGRAM = """\
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+import farcall, tasks
+executor = farcall.Executor(2)
+print(executor._pool._zygote.pid, *executor._pool.pids().values(), flush=True)
+"""
+
+
+class Program:
+    """A program in a process group of its own, with two workers."""
+
+    def __init__(self, action):
+        text = PROGRAM + textwrap.dedent(action)
+        folder = os.path.dirname(os.path.abspath(__file__))
+        self.process = subprocess.Popen([sys.executable, "-W", "ignore::DeprecationWarning", "-c", text, folder],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        start_new_session=True)
+        self.pids = [int(pid) for pid in self.process.stdout.readline().split()]
+
+    def are_gone(self):
+        """True if the zygote and the workers have ended."""
+        return all(support.is_gone(pid) for pid in self.pids)
+
+    def finish(self):
+        """Waits for the end of the program, and returns the rest of its output, and its errors."""
+        out = self.process.stdout.read()  # unlike communicate(), with what was read ahead
+        return out, self.process.communicate()[1]
+
+    def close(self):
+        """Ends the program."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.communicate()
+
+
+class Hosts(support.TestCase):
+    """Programs that end leave no process."""
+
+    def program(self, action):
+        """Starts a program."""
+        made = Program(action)
+        self.addCleanup(made.close)
+        self.assertEqual(len(made.pids), 3)
+        return made
+
+    def test_killed_host_leaves_no_process(self):
+        program = self.program("executor.submit(time.sleep, 300); time.sleep(300)")
+        program.process.kill()
+        program.process.wait()
+        self.assertTrue(support.wait_until(program.are_gone, 10))
+
+    def test_normal_end_leaves_no_process(self):
+        program = self.program("executor.submit(print, 'a task has run')")
+        out, errors = program.finish()
+        self.assertEqual((program.process.returncode, out, errors), (0, "a task has run\n", ""))
+        self.assertTrue(support.wait_until(program.are_gone, 10))
+
+    def test_exit_without_cleanup_leaves_no_process(self):
+        program = self.program("executor.submit(time.sleep, 300); os._exit(0)")
+        program.process.wait()
+        self.assertTrue(support.wait_until(program.are_gone, 10))
+
+    def test_interrupt_ends_the_program_at_once(self):
+        actions = ("executor.submit(time.sleep, 300).result()", "executor.function(time.sleep)(300)",
+                   "farcall.wait([executor.submit(time.sleep, 300)])", "list(executor.map(time.sleep, [300]))")
+        for action, block in itertools.product(actions, ("with executor:", "if True:")):
+            program = self.program(f"{block}\n    print('ready', flush=True)\n    {action}")
+            self.assertEqual(program.process.stdout.readline(), "ready\n")
+            time.sleep(0.1)  # for the wait to begin; the test is weaker, but not wrong, if it has not
+            begin = time.monotonic()
+            os.killpg(program.process.pid, signal.SIGINT)
+            _, errors = program.finish()
+            self.assertLess(time.monotonic() - begin, 10)
+            self.assertEqual(errors.count("Traceback"), 1, errors)
+            self.assertIn("KeyboardInterrupt", errors)
+            self.assertTrue(support.wait_until(program.are_gone, 10))
+
+    def test_executor_works_after_an_interrupt(self):
+        program = self.program("""
+    try:
+        with executor:
+            print("ready", flush=True)
+            executor.submit(time.sleep, 300).result()
+    except KeyboardInterrupt:
+        print(farcall.Executor(1).submit(pow, 2, 5).result())
+""")
+        self.assertEqual(program.process.stdout.readline(), "ready\n")
+        os.killpg(program.process.pid, signal.SIGINT)
+        out, errors = program.finish()
+        self.assertEqual((out, errors), ("32\n", ""))
+
+    def test_forked_child_of_a_host_may_exit(self):
+        program = self.program("""
+    pid = os.fork()
+    if pid == 0:
+        sys.exit(0)
+    print(os.waitpid(pid, 0)[1], executor.submit(pow, 2, 5).result())
+""")
+        out, errors = program.finish()
+        self.assertEqual((out, errors), ("0 32\n", ""))
+
+    def test_idle_processes_use_no_processor(self):
+        program = self.program("executor.submit(pow, 2, 5).result(); print('ready', flush=True); time.sleep(300)")
+        program.process.stdout.readline()
+        time.sleep(0.2)  # for spinning to end
+        pids = [program.process.pid, *program.pids]
+        before = [ticks_of(pid) for pid in pids]
+        time.sleep(1)
+        self.assertLessEqual(max(after - old for after, old in zip(map(ticks_of, pids), before)), 2)
+
+
+def ticks_of(pid):
+    """Returns the processor time of a process, in hundredths of a second."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+class Interpreter(support.TestCase):
+    """The end of the interpreter."""
+
+    def test_calls_end_before_the_interpreter(self):
+        status, out, errors = support.run_program("""
+            import farcall, time
+            executor = farcall.Executor(2)
+            executor.submit(time.sleep, 0.2).add_done_callback(lambda future: print("done"))
+            executor.shutdown(wait=False)
+        """)
+        self.assertEqual((status, out, errors), (0, "done\n", ""))
+
+    def test_calls_at_the_end_of_the_interpreter_are_refused(self):
+        status, out, errors = support.run_program("""
+            import atexit, farcall
+            @atexit.register
+            def late():
+                try:
+                    executor.submit(id, None)
+                except RuntimeError as error:
+                    print(error)
+            executor = farcall.Executor(2)
+        """)
+        self.assertEqual((status, out, errors), (0, "cannot schedule new futures after interpreter shutdown\n", ""))
+
+
+if __name__ == "__main__":
+    support.main()
