@@ -28,6 +28,10 @@ _MOST_AHEAD = 64
 _STALL_SECONDS = 0.01
 # Time between two looks at signals.
 _SLICE_NS = 50_000_000
+# Time after which the thread of the pool takes results for which no thread waits, and number of such times without a
+# call after which it sleeps until the next call.
+_WATCH_MS = 50
+_MOST_IDLE_ROUNDS = 20
 
 
 class Call:
@@ -111,6 +115,9 @@ class Pool:
         self._taken: deque[tuple[Any, ...]] = deque()
         self._role = threading.Lock()  # held by the thread that takes results
         self._is_needed = False
+        self._is_watching = False  # true if the thread wakes up from time to time
+        self._has_begun_watch = False  # true until the thread has woken up for it
+        self._idle_rounds = 0
         self._is_shut = False
         self._has_ended = False
         self._broken: BaseException | None = None
@@ -169,6 +176,8 @@ class Pool:
             elif call.may_run():
                 if worker.calls:
                     self.need_thread()
+                elif not self._is_watching:
+                    self._watch_calls()
                 self._send(call, worker, outcomes)
         settle(outcomes)
 
@@ -283,6 +292,12 @@ class Pool:
             self._is_needed = True
             self.job.need()
 
+    def _watch_calls(self) -> None:
+        """Lets the thread of the pool take the results of calls whose futures the program has dropped."""
+        self._is_watching = True
+        self._has_begun_watch = True
+        os.eventfd_write(self._wake_fd, 1)
+
     def help(self, future: Future[Any]) -> None:
         """Takes results in the calling thread until the future has its result, unless another thread takes them.
 
@@ -330,18 +345,32 @@ class Pool:
 
     def _run(self) -> None:
         while not self._is_done():
-            self._sleep()
-            with self._role:
-                self._take_all()
+            if self._sleep():
+                with self._role:
+                    self._take_all()
         self._end()
 
-    def _sleep(self) -> None:
-        """Waits until the thread is needed, or a worker has ended."""
-        for descriptor, _ in self._poll.poll():
+    def _sleep(self) -> bool:
+        """Waits until the thread is needed, or a worker has ended. Returns False if there is nothing to take."""
+        events = self._poll.poll(_WATCH_MS if self._is_watching else None)
+        if not events:
+            with self._lock:
+                if self._calls:
+                    return True
+                self._idle_rounds += 1
+                self._is_watching = self._idle_rounds < _MOST_IDLE_ROUNDS
+            return False
+        self._idle_rounds = 0
+        is_watch = False
+        for descriptor, _ in events:
             if descriptor == self._wake_fd:
-                os.eventfd_read(descriptor)
+                # Another reason to wake up would have been added to the number, or follows.
+                if os.eventfd_read(descriptor) == 1 and self._has_begun_watch:
+                    self._has_begun_watch, is_watch = False, True
             elif descriptor in self._watched:
                 self._taken.append((None, self._watched[descriptor], _FAILED, None))
+        # Leave calls that have just begun to the threads that wait for them.
+        return not is_watch or self._is_needed or bool(self._taken)
 
     def _take_all(self) -> None:
         """Takes changes of nodes, and results until all calls have ended."""

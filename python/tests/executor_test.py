@@ -9,6 +9,7 @@ import pickle
 import signal
 import threading
 import time
+import weakref
 
 import farcall
 import support
@@ -149,6 +150,18 @@ class Calls(support.TestCase):
 
         executor.submit(tasks.same, 1).add_done_callback(wait_for_others)
         self.assertEqual(got.result(support.GUARD_SECONDS / 2), [1, 2, 3, 4, 5])
+
+    def test_call_with_a_dropped_future_frees_its_arguments(self):
+        executor = self.executor(1)
+        for pause in (0.2, 2.0):  # the thread of the pool is awake from time to time, and asleep
+            self.assertEqual(executor.submit(tasks.same, 1).result(), 1)
+            time.sleep(pause)
+            argument = tasks.Holder()
+            freed = threading.Event()
+            kept = weakref.ref(argument, lambda _: freed.set())
+            executor.submit(argument.call)
+            del argument
+            self.assertTrue(freed.wait(20), kept)
 
     def test_done_becomes_true_without_a_waiting_thread(self):
         future = self.executor(1).submit(tasks.same, 1)

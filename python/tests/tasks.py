@@ -151,3 +151,10 @@ def initialise(status):
 def status():
     """Returns what the initialiser has set."""
     return _status
+
+
+class Holder:
+    """An object with a method that tasks call."""
+
+    def call(self):
+        """Returns None."""
