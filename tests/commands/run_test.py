@@ -120,6 +120,14 @@ class Unit(Run):
         self.expect(0, "unit", "memory", "ring")
         self.expect(0, "unit", "", "ring")
 
+    def test_programs_of_the_release_build_can_be_used(self):
+        self.program(self.root / "build/release/bin/farcall_am_tests", TESTS)
+        (self.root / "build/dev/bin/farcall_am_tests").unlink()
+        self.environment["FARCALL_UNIT_PRESET"] = "release"
+        self.expect(0, "unit", "am", "ring")
+        self.environment["FARCALL_UNIT_PRESET"] = "debug"
+        self.expect(1, "unit", "am", text="not 'debug'")
+
     def test_a_filter_without_a_match_fails(self):
         self.expect(1, "unit", "memory", "rnig", text="matches no test of: memory")
         self.expect(1, "unit", "", "rnig", text="matches no test")
@@ -229,7 +237,7 @@ class Ci(unittest.TestCase):
         done = self.ci()
         self.assertEqual(done.returncode, 1)
         self.assertNotIn("No such file", done.stdout)
-        for step in ("headers", "build tsan", "unit base"):
+        for step in ("headers", "build tsan"):
             self.assertRegex(done.stdout, rf"FAILED +0 s  ./run {step}\nrun: the build ahead was ended")
 
 
