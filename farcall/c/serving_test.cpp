@@ -161,6 +161,8 @@ class taking_process {
   static int run(int socket, int threads) {
     fc_job* job = nullptr;
     if (fc_serve_open(socket, &job) != FC_OK) return 1;
+    fc_job* second = nullptr;
+    if (fc_serve_open(-1, &second) != FC_ERROR) return 4;
     std::atomic<int> failures{0};
     const auto take_all = [&] {
       fc_taken taken{};

@@ -150,6 +150,8 @@ using namespace farcall::c;
 fc_status fc_serve_open(int socket, fc_job** job) {
   return guarded([&] {
     require(job, "job");
+    if (taken_calls::instance().served() != nullptr)
+      throw error("this process serves a job already; end that with fc_serve_close() first");
     detail::job_state* const joined = detail::open_served_job(socket);
     taken_calls::instance().serve_in_take(joined);
     *job = joined == nullptr ? nullptr : handle_of(*joined);

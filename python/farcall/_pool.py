@@ -476,10 +476,10 @@ class Pool:
                 return
             worker.is_ready = False
             worker.has_failed = True
-            self.job.choose(node, False)
+            has_served = self.job.choose(node, False)
             self._forget_if_failed(worker)
-            self._deaths_in_a_row += 1
-            if self._deaths_in_a_row > 3 * self._size and worker.begun == 0:
+            self._deaths_in_a_row = 0 if has_served else self._deaths_in_a_row + 1
+            if self._deaths_in_a_row > 3 * self._size:
                 raise StartFailed(f"workers end as soon as they have started; the last one (pid {worker.pid}) "
                                   f"{self._zygote.end_of(worker.pid)}")
             if self._broken is not None or self._is_shut and not self._pending:
@@ -591,6 +591,8 @@ class Pool:
         with self._role, self._lock:
             self._has_ended = True
             self._is_shut = True
+            for worker in self._workers.values():
+                self._unwatch(worker)
         self.job.end()
         _pools.discard(self)
 

@@ -30,6 +30,7 @@ class Zygote:
     def __init__(self, preload: tuple[str, ...]) -> None:
         self._lock = threading.Lock()
         self._host = os.getpid()
+        self._ends: dict[int, str] = {}  # how workers have ended
         here, there = socket.socketpair()
         self._channel = here
         try:
@@ -62,6 +63,8 @@ class Zygote:
             for first in range(0, count, 200):
                 part = pairs[first:first + 200]
                 pids += self._ask(("fork", settings), tuple(there.fileno() for _, there in part))
+            for pid in pids:
+                self._ends.pop(pid, None)  # the system has given the number again
             return [(pid, here.detach()) for pid, (here, _) in zip(pids, pairs)]
         finally:
             for here, there in pairs:
@@ -70,6 +73,15 @@ class Zygote:
 
     def end_of(self, pid: int, seconds: float = 0.5) -> str:
         """Says how a worker has ended, as in "was killed by SIGSEGV". Waits for its end for a short time."""
+        # The zygote tells the end of a worker once, and several calls of the worker may ask.
+        if pid not in self._ends:
+            text = self._wait_for_end(pid, seconds)
+            if text is None:
+                return "cannot be reached any more"
+            self._ends[pid] = text
+        return self._ends[pid]
+
+    def _wait_for_end(self, pid: int, seconds: float) -> str | None:
         end = time.monotonic() + seconds
         while True:
             try:
@@ -79,7 +91,7 @@ class Zygote:
             if status is not None:
                 break
             if time.monotonic() >= end:
-                return "cannot be reached any more"
+                return None
             time.sleep(0.002)
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)

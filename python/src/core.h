@@ -111,6 +111,8 @@ typedef struct fcp_node {
   fc_node node;
   uint32_t busy; ///< calls that have not ended
   bool chosen;   ///< true if fcp_begin_call() may choose the node
+  bool ready;    ///< true if the node could be chosen at any time
+  bool called;   ///< true if the node got a call since it could be chosen first
 } fcp_node;
 
 /// Job of this process, as the host or as a worker that calls other workers.

@@ -167,8 +167,10 @@ static PyObject* job_choose(PyObject* object, PyObject* arguments) {
   int yes = 0;
   if (!PyArg_ParseTuple(arguments, "Ip", &id, &yes)) return NULL;
   fcp_node* const node = find_node(self, id);
-  if (node != NULL) node->chosen = yes != 0;
-  Py_RETURN_NONE;
+  if (node == NULL) Py_RETURN_FALSE;
+  node->chosen = yes != 0;
+  node->ready = node->ready || yes != 0;
+  return PyBool_FromLong(node->called);
 }
 
 /// forget(id): drops a node that has ended.
@@ -262,6 +264,7 @@ int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
     if (PyErr_CheckSignals() != 0) return -1;
   }
   ++found->busy;
+  found->called = found->called || found->ready;
   *node = found->node;
   return 0;
 }

@@ -47,6 +47,37 @@ class DeadWorkers(support.TestCase):
         self.assertTrue(support.wait_until(lambda: len(executor._pool.pids()) == 2))
         self.assertNotIn(pid, executor._pool.pids().values())
 
+    def test_workers_may_end_in_any_number_of_direct_calls(self):
+        executor = self.executor(1)
+        die, works = executor.function(os._exit), executor.function(divmod)
+        for _ in range(10):
+            self.assertEqual(works(9, 7), (1, 2))
+            with self.assertRaises(farcall.NodeFailed):
+                die(1)
+
+    def test_all_calls_of_a_dead_worker_fail_soon(self):
+        executor = self.executor(1)
+        begin = time.monotonic()
+        for _ in range(5):
+            os.kill(executor.submit(os.getpid).result(), signal.SIGKILL)
+            calls = [executor.submit(divmod, number, 7) for number in range(40)]
+            for number, call in enumerate(calls):
+                try:
+                    self.assertEqual(call.result(), divmod(number, 7))
+                except farcall.NodeFailed as error:
+                    self.assertIn("was killed by SIGKILL", str(error))
+        # The wait for the end of a worker takes up to 0.5 s.
+        self.assertLess(time.monotonic() - begin, 20)
+
+    def test_executors_leave_no_descriptors(self):
+        def use():
+            with farcall.Executor(3) as executor:
+                executor.submit(abs, 1).result()
+        use()
+        before = len(os.listdir("/proc/self/fd"))
+        use()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
     def test_crash_and_exit_are_told(self):
         executor = self.executor(1)
         for function, argument, text in ((tasks.die, signal.SIGSEGV, "SIGSEGV"), (os._exit, 3, "exited with status 3")):
