@@ -104,11 +104,12 @@ TEST(existing_targets, are_numbered_after_started_targets) {
 }
 
 TEST(existing_targets, may_be_added_to_a_job_without_targets) {
+  // Fork first, because ThreadSanitizer allows no threads after a fork of a process with threads.
+  rank first;
+  rank second;
   job j(with_targets("none"));
   EXPECT_EQ(j.size(), 1U);
   EXPECT_TRUE(j.targets().empty());
-  rank first;
-  rank second;
   const node one = j.add_existing(first.socket);
   const node two = j.add_existing(second.socket, 2);
   EXPECT_EQ(sync(one, fn<&own_pid>), first.pid());
@@ -122,19 +123,19 @@ TEST(existing_targets, may_be_added_to_a_job_without_targets) {
 }
 
 TEST(existing_targets, that_are_added_take_the_place_of_failed_ones) {
+  rank first;
+  rank refused;
+  rank next;
   job j(with_targets("none"));
   std::promise<node_id> replaced;
   j.on_node_change([&](const node_event& e) {
     if (e.what == node_change::joined && e.replaces != no_node) replaced.set_value(e.replaces);
   });
-  rank first;
   const node one = j.add_existing(first.socket);
-  rank refused;
   EXPECT_THAT(text_thrown_by<error>([&] { (void)j.add_existing(refused.socket, 1, one.id()); }),
               HasSubstr("node 1 is alive"));
   EXPECT_FALSE(is_open(refused.socket));
   EXPECT_THROW(async(one, fn<&end_at_once>).get(), node_failed);
-  rank next;
   const node two = j.add_existing(next.socket, 1, one.id());
   EXPECT_EQ(sync(two, fn<&own_pid>), next.pid());
   EXPECT_EQ(replaced.get_future().get(), one.id());
