@@ -76,7 +76,7 @@ class DeadWorkers(support.TestCase):
         use()
         before = len(os.listdir("/proc/self/fd"))
         use()
-        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+        self.assertTrue(support.wait_until(lambda: len(os.listdir("/proc/self/fd")) == before))
 
     def test_crash_and_exit_are_told(self):
         executor = self.executor(1)
