@@ -243,7 +243,7 @@ std::size_t fc_queue::take(std::span<fc_completion> to, time_point deadline) {
   const auto is_filled = [](void* queue) noexcept {
     return static_cast<const fc_queue*>(queue)->has_some();
   };
-  // Another thread may take the elements before this thread does.
+  // Wait again if another thread has taken the elements before.
   while (count == 0 && !detail::has_passed(deadline)) {
     const am::interruptible waits;
     if (job->waiter().wait_until(is_filled, this, true, deadline)) count = pop(to);

@@ -12,8 +12,8 @@
 namespace farcall::native {
 namespace {
 
-/// Returns a number for the upper half of ids that most likely differs from that of other
-/// processes. An id of another process is therefore refused.
+/// Returns a number for the upper half of ids, with which this process refuses ids of other
+/// processes. Two processes most likely have different numbers.
 std::uint64_t new_salt() noexcept {
   const auto now =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());

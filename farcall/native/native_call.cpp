@@ -163,7 +163,8 @@ bool is_a(const remote_error& e) {
 
 // ---- libraries of this node, for other nodes ----------------------------------------------------
 
-// These types are not local to this file, so that programs of different builds can call each other.
+// The types of these callables have names that are the same in all builds, so that programs of
+// different builds can call each other.
 struct load_library {
   std::uint64_t operator()(const std::string& path) const {
     return library_table::instance().load(path);

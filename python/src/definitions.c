@@ -87,7 +87,7 @@ PyObject* fcp_function(uint64_t number) {
     PyObject* const loaded =
         PyObject_CallFunction(load, "y#", found->bytes, (Py_ssize_t)found->size);
     if (loaded == NULL) return NULL;
-    // Another thread may have loaded the function in the meantime.
+    // Keep the function that another thread may have loaded in the meantime.
     if (found->function == NULL) {
       found->function = loaded;
     } else {
