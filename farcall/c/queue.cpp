@@ -320,7 +320,7 @@ fc_status fc_call_async_to(fc_node where, fc_function function, const fc_bytes* 
         start_future(where, function, message_parts(parts, part_count), c::deadline_of(where)));
     queue->add(*call, tag);
     // The queue owns the future now, which may even have been taken and dropped.
-    (void)call.release();
+    (void)call.release(); // NOLINT(bugprone-unused-return-value): the queue owns it
   });
 }
 
