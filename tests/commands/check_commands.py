@@ -36,19 +36,30 @@ def commands_of_run(text):
     return set(FUNCTION.findall(text)) | {"help"}
 
 
-def try_ci(script, failing=""):
-    """Runs the script with the stand-in, in which only `failing` fails. Returns (status, output, calls)."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        calls = root / "calls"
-        calls.touch()
-        (root / CI).parent.mkdir()
-        shutil.copy(script, root / CI)
-        (root / "run").write_text(NOTING.format(calls=calls, failing=failing), encoding="utf-8")
+class Trial:
+    """A copy of the script beside a stand-in for `run`, in which only `failing` fails.
+
+    Copies are written before the first one runs: a file that is open for writing while another thread
+    forks cannot be executed (ETXTBSY).
+    """
+
+    def __init__(self, script, failing=""):
+        self.folder = tempfile.TemporaryDirectory()
+        root = pathlib.Path(self.folder.name)
+        self.calls = root / "calls"
+        self.calls.touch()
+        self.script = root / CI
+        self.script.parent.mkdir()
+        shutil.copy(script, self.script)
+        (root / "run").write_text(NOTING.format(calls=self.calls, failing=failing), encoding="utf-8")
         (root / "run").chmod(0o755)
-        done = subprocess.run([root / CI], text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=SECONDS)
-        return done.returncode, done.stdout, calls.read_text(encoding="utf-8").splitlines()
+
+    def run(self):
+        """Runs the copy once. Returns (status, output, calls)."""
+        with self.folder:
+            done = subprocess.run([self.script], text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=SECONDS)
+            return done.returncode, done.stdout, self.calls.read_text(encoding="utf-8").splitlines()
 
 
 def problems(root):
@@ -60,15 +71,16 @@ def problems(root):
         yield f"run: help does not list the command {name}"
     for name in sorted(listed - known):
         yield f"run: help lists {name}, which is no command"
-    status, output, calls = try_ci(root / CI)
+    status, output, calls = Trial(root / CI).run()
     if status != 0:
         yield f"{CI}: ends with {status}, although every command has passed:\n{output}"
     for name in sorted(listed - {call.split(" ")[0] for call in calls}):
         yield f"{CI}: runs ./run {name} in no form"
     names = sorted(listed & {call.split(" ")[0] for call in calls})
     # All at once, because a run mostly waits for its steps.
+    trials = [Trial(root / CI, failing=name) for name in names]
     with concurrent.futures.ThreadPoolExecutor(len(names) or 1) as threads:
-        tried = list(threads.map(lambda name: try_ci(root / CI, failing=name), names))
+        tried = list(threads.map(Trial.run, trials))
     for name, (status, output, _) in zip(names, tried):
         if status == 0 or not re.search(rf"^FAILED .*\./run {name}\b", output, re.M):
             yield f"{CI}: ends with {status}, although ./run {name} has failed:\n{output}"
