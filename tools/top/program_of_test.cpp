@@ -20,6 +20,11 @@ void linger(fc_reply* /*reply*/, const void* /*bytes*/, size_t /*size*/, void* /
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
+/// Throws error with the text of the thread's last failure, unless the status is FC_OK.
+void require_ok(fc_status status) {
+  if (status != FC_OK) throw farcall::error(fc_error_text());
+}
+
 bool has_input_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   return ::poll(&input, 1, 0) != 0;
@@ -28,23 +33,24 @@ bool has_input_ended() {
 } // namespace
 
 int main(int argc, char** argv) {
-  if (fc_register("linger in C", &linger, nullptr) != FC_OK) return 1;
+  require_ok(fc_register("linger in C", &linger, nullptr));
   farcall::job_options options;
   options.targets = "shm:2";
   const farcall::job job(argc, argv, options);
   const farcall::node quick = job.targets()[0];
   fc_node slow{};
-  if (fc_node_at(nullptr, 2, &slow) != FC_OK) return 1;
+  require_ok(fc_node_at(nullptr, 2, &slow));
   const auto there = quick.allocate<char>(1000);
   const std::vector<char> here(1000);
   while (!has_input_ended()) {
     fc_future* lingering = nullptr;
-    if (fc_call_async(slow, fc_named("linger in C"), nullptr, 0, &lingering) != FC_OK) return 1;
+    require_ok(fc_call_async(slow, fc_named("linger in C"), nullptr, 0, &lingering));
     for (int i = 0; i < 50; ++i)
       (void)farcall::sync(quick, farcall::fn<sum>, 1, i);
     farcall::put(std::span(here), there.span()).get();
-    if (fc_future_wait(lingering, -1) != FC_OK) return 1;
+    const fc_status status = fc_future_wait(lingering, -1);
     fc_future_drop(lingering);
+    require_ok(status);
   }
   return 0;
 }
