@@ -28,22 +28,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr milliseconds short_heartbeat_timeout{500};
 /// Long, as the machine may be busy.
 constexpr seconds at_the_latest{20};
-
-job_options failing_job(const std::string& targets, const std::string& key = "") {
-  job_options o = network_job(targets, key);
-  o.heartbeat_timeout = short_heartbeat_timeout;
-  return o;
-}
 
 class network_failure_test : public testing::TestWithParam<bool> {
  protected:
   network_failure_test() {
     key_ = folder_.make_key(GetParam());
     server_.emplace(local_server(key_));
-    job_.emplace(failing_job(url_of(*server_) + "?count=2,shm", key_));
+    job_.emplace(network_job(url_of(*server_) + "?count=2,shm", key_));
     victim_ = job_->targets()[0];
     others_ = {job_->targets()[1], job_->targets()[2]};
     for (const node& n : job_->targets())
@@ -121,7 +114,7 @@ TEST_P(network_failure_test, kill_while_it_works) {
 }
 
 TEST_P(network_failure_test, a_stopped_target_fails_despite_a_working_server) {
-  job_options o = failing_job(url_of(*server_), key_);
+  job_options o = network_job(url_of(*server_), key_);
   o.peer_timeout = milliseconds(200);
   const job asking(o);
   const node victim = asking.targets()[0];
@@ -187,7 +180,7 @@ TEST_P(network_failure_test, a_server_that_ends_takes_its_targets_along) {
 
 TEST_P(network_failure_test, targets_that_hang_are_killed_when_the_job_ends) {
   job_.reset();
-  job_options o = failing_job(url_of(*server_), key_);
+  job_options o = network_job(url_of(*server_), key_);
   o.stop_timeout = milliseconds(300);
   pid_t pid = 0;
   {
@@ -204,7 +197,7 @@ TEST_P(network_failure_test, jobs_whose_targets_die_leave_nothing_behind) {
   ASSERT_TRUE(comes_true([&] { return server_->targets() == 0; }));
   const holdings before = settled_holdings();
   for (int i = 0; i < 20; ++i) {
-    const job j(failing_job(url_of(*server_) + "?count=2", key_));
+    const job j(network_job(url_of(*server_) + "?count=2", key_));
     EXPECT_THROW(sync(j.targets()[0], [] { ::_exit(1); }), node_failed);
     EXPECT_EQ(sync(j.targets()[1], [] { return 2; }), 2);
   }
@@ -217,7 +210,9 @@ TEST_P(network_failure_test, jobs_whose_targets_die_leave_nothing_behind) {
 constexpr const char* url_variable = "FARCALL_TEST_URL";
 
 int be_host() {
-  const job j(failing_job(std::getenv(url_variable)));
+  job_options o = network_job(std::getenv(url_variable));
+  o.heartbeat_timeout = milliseconds(500);
+  const job j(o);
   for (const node& n : j.targets())
     say(std::to_string(sync(n, ::getpid)));
   // One target is in a call, the other one is idle.
@@ -272,7 +267,7 @@ TEST(network_server_end, hosts_notice_a_killed_server) {
   const std::string line = serving.line();
   ASSERT_THAT(line, HasSubstr("farcall: serving at tcp://127.0.0.1:"));
   const std::string url = line.substr(20, line.find(',') - 20);
-  const job j(failing_job(url + "?count=2,shm"));
+  const job j(network_job(url + "?count=2,shm"));
   std::vector<pid_t> pids;
   for (const node& n : j.targets())
     pids.push_back(sync(n, ::getpid));
@@ -296,7 +291,7 @@ class network_drain_test : public testing::Test {
   /// Returns why a job cannot start; empty if it starts, as it may before the signal has arrived.
   std::string refusal() const {
     try {
-      const job other(failing_job(url_));
+      const job other(network_job(url_));
     } catch (const start_failed& e) {
       return e.what();
     }
@@ -313,7 +308,7 @@ TEST_F(network_drain_test, a_server_without_targets_ends_by_the_first_signal) {
 }
 
 TEST_F(network_drain_test, targets_continue_and_the_last_ends_the_server) {
-  std::optional<job> j(failing_job(url_ + "?count=2"));
+  std::optional<job> j(network_job(url_ + "?count=2"));
   const pid_t pid = sync(j->targets()[0], ::getpid);
   serving_.kill(SIGINT);
   EXPECT_TRUE(comes_true([&] { return refusal().find("it is draining") != std::string::npos; }));
@@ -330,7 +325,7 @@ TEST_F(network_drain_test, targets_continue_and_the_last_ends_the_server) {
 }
 
 TEST_F(network_drain_test, a_second_signal_ends_it_and_tells_hosts_why) {
-  const job j(failing_job(url_));
+  const job j(network_job(url_));
   const pid_t pid = sync(j.targets()[0], ::getpid);
   future<void> f = async(j.targets()[0], [] { ::usleep(30'000'000); });
   serving_.kill(SIGTERM);
@@ -360,11 +355,11 @@ TEST(network_server_status, counts_targets_hosts_and_refusals) {
   const auto now = [&] { return s.status(seconds(10)).value(); };
   EXPECT_EQ(now().connections, 0U);
   {
-    const job j(failing_job(url_of(s) + "?count=3"));
+    const job j(network_job(url_of(s) + "?count=3"));
     EXPECT_EQ(now().targets, 3U);
     EXPECT_EQ(now().hosts, 1U);
     EXPECT_EQ(now().targets_started, 3U);
-    const job other(failing_job(url_of(s)));
+    const job other(network_job(url_of(s)));
     EXPECT_EQ(now().targets, 4U);
     EXPECT_EQ(now().hosts, 2U);
   }
