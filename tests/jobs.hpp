@@ -3,6 +3,7 @@
 #include <farcall/async/call.hpp>
 #include <farcall/copy/transfer.hpp>
 #include <farcall/offload/job.hpp>
+#include <tests/stop_process.hpp>
 #include <tests/support.hpp>
 
 #include <gtest/gtest.h>
@@ -12,7 +13,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,9 +62,7 @@ class two_targets_test : public job_test {
 class stopped_target {
  public:
   explicit stopped_target(const node& target) : pid_(static_cast<pid_t>(target.description().pid)) {
-    ::kill(pid_, SIGSTOP);
-    // SIGSTOP stops the threads one after another.
-    EXPECT_TRUE(eventually([this] { return state() == 'T'; })) << "it was not stopped";
+    stop_process(pid_);
   }
   stopped_target(const stopped_target&) = delete;
   stopped_target& operator=(const stopped_target&) = delete;
@@ -73,15 +71,6 @@ class stopped_target {
   void resume() { ::kill(pid_, SIGCONT); }
 
  private:
-  /// Returns the state letter in /proc/PID/stat, which follows the program's name.
-  [[nodiscard]] char state() const {
-    std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    const auto at = text.rfind(')');
-    return at == std::string::npos || at + 2 >= text.size() ? '?' : text[at + 2];
-  }
-
   pid_t pid_;
 };
 

@@ -307,7 +307,7 @@ TEST_F(ending, while_it_calls_the_host) {
 }
 
 TEST_F(ending, stopped_processes_have_not_failed) {
-  ::kill(pids_[0], SIGSTOP);
+  stop_process(pids_[0]);
   future<int> f = async(victim_, [] { return 4; });
   EXPECT_FALSE(f.wait_for(std::chrono::milliseconds(100)));
   EXPECT_TRUE(victim_.alive());
@@ -318,7 +318,7 @@ TEST_F(ending, stopped_processes_have_not_failed) {
 }
 
 TEST_F(ending, stopped_targets_are_killed_at_the_jobs_end) {
-  ::kill(pids_[0], SIGSTOP);
+  stop_process(pids_[0]);
   const auto begin = std::chrono::steady_clock::now();
   job_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));

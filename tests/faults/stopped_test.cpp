@@ -91,20 +91,18 @@ TEST(stopped, targets_are_met_within_the_start_timeout) {
   o.start_timeout = std::chrono::seconds(4);
   const job j(o);
   const node victim = j.targets()[0];
-  const int pid = sync(victim, ::getpid);
-  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  const stopped_target stopped(victim);
   EXPECT_THAT(text_thrown_by<remote_error>(
                   [&] { sync(j.targets()[1], [](node other) { sync(other, [] {}); }, victim); }),
               HasSubstr("within 4000 ms (start_timeout)"));
-  ASSERT_EQ(::kill(pid, SIGCONT), 0);
 }
 
 TEST(stopped, targets_may_go_on_in_time) {
   const job j(asking_job(std::chrono::seconds(20)));
-  const int pid = sync(j.targets()[0], ::getpid);
-  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
-  std::this_thread::sleep_for(milliseconds(100));
-  ASSERT_EQ(::kill(pid, SIGCONT), 0);
+  {
+    const stopped_target stopped(j.targets()[0]);
+    std::this_thread::sleep_for(milliseconds(100));
+  }
   EXPECT_EQ(sync(j.targets()[0], [] { return 2; }), 2);
 }
 

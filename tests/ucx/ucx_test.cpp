@@ -159,15 +159,14 @@ TEST_P(ucx_jobs, let_several_threads_call_at_once) {
 TEST_P(ucx_jobs, end_copies_at_deadlines_without_harm_to_later_ones) {
   job j(sleeping("ucx"));
   const node target = j.targets()[0];
-  const auto pid = static_cast<pid_t>(target.description().pid);
   const auto there = target.allocate<int>(500'000);
   const std::vector<int> ones(500'000, 1);
   std::vector<int> back(500'000);
-  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  stopped_target stopped(target);
   const std::chrono::milliseconds soon(20);
   EXPECT_THROW(put(std::span(ones), there.within(soon)).get(), timeout);
   EXPECT_THROW(get(there.within(soon), std::span(back)).get(), timeout);
-  ASSERT_EQ(::kill(pid, SIGCONT), 0);
+  stopped.resume();
   const std::vector<int> twos(500'000, 2);
   put(std::span(twos), there).get();
   EXPECT_EQ(sync(target, fn<&sum>, there.span()), 1'000'000);

@@ -114,7 +114,7 @@ TEST_P(mounts_whose_processes_are_killed, end_with_a_target_killed_at_a_page_fau
     return mapped[50'000];
   };
   for (const pid_t each : helpers)
-    ::kill(each, SIGSTOP);
+    stop_process(each);
   const auto waiting = async(target_, touch, tree_ / "in/f");
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   ::kill(target, SIGKILL);

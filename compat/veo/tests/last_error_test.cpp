@@ -1,5 +1,7 @@
 #include "support.hpp"
 
+#include <tests/stop_process.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -113,7 +115,7 @@ TEST(last_error_text, names_no_node_for_stuck_helpers) {
   captured_output errors(STDERR_FILENO);
   {
     process p;
-    ASSERT_EQ(::kill(static_cast<pid_t>(p.call("process_id")), SIGSTOP), 0);
+    farcall::test::stop_process(static_cast<pid_t>(p.call("process_id")));
   }
   const std::string text = errors.end();
   EXPECT_THAT(text, HasSubstr("the helper process did not finish"));
