@@ -39,6 +39,10 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.text}"""'
 
 
+class NotDefined(RuntimeError):
+    """A worker does not know a function, or does not know it any more."""
+
+
 def of_status(status: str, text: str, node: int) -> Exception:
     """Returns the exception for a failure of farcall."""
     if status == "FC_NODE_FAILED":
@@ -50,6 +54,7 @@ def of_status(status: str, text: str, node: int) -> Exception:
         "FC_TIMEOUT": TimeoutError,
         "FC_START_FAILED": StartFailed,
         "FC_REMOTE_ERROR": RemoteError,
+        "FC_UNKNOWN_FUNCTION": NotDefined,
         "FC_INVALID_ARGUMENT": ValueError,
     }
     return kinds.get(status, RuntimeError)(text)

@@ -6,7 +6,7 @@ import concurrent.futures
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from . import _functions
@@ -16,6 +16,34 @@ from ._pool import Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
+E = TypeVar("E", bound="Executor")
+
+
+class Place:
+    """A worker of an executor, or the worker that was started in its place."""
+
+    def __init__(self, executor: Executor, index: int) -> None:
+        self._executor = executor
+        self.index = index
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Calls `fn(*args, **kwargs)` on the worker, and returns a future of the result."""
+        return self._executor.submit_to(self, fn, *args, **kwargs)
+
+    @property
+    def node(self) -> int | None:
+        """Number of the worker's node at present, or None while the worker is being replaced."""
+        worker = self._executor._pool.worker_at(self.index)
+        return None if worker is None else worker.node
+
+    @property
+    def pid(self) -> int | None:
+        """Process ID of the worker at present, or None while the worker is being replaced."""
+        worker = self._executor._pool.worker_at(self.index)
+        return None if worker is None else worker.pid
+
+    def __repr__(self) -> str:
+        return f"<worker {self.index} of {self._executor!r}>"
 
 
 def _cores() -> int:
@@ -70,6 +98,54 @@ class Executor(concurrent.futures.Executor):
         """
         return self._pool.frozen(fn)  # type: ignore[no-any-return]
 
+    def submit_to(self, worker: int | Place, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Calls `fn(*args, **kwargs)` on a given worker, and returns a future of the result.
+
+        `worker` is its place: a number from 0 on, or executor[i]. A worker that is started instead of another one
+        takes over the place, with the calls that have not begun. A task cannot call it.
+        """
+        return self._pool.submit(fn, args, kwargs, self.index_of(worker))  # type: ignore[no-any-return]
+
+    def broadcast(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> list[T]:
+        """Calls `fn(*args, **kwargs)` once on each worker, and returns the results in the order of the workers.
+
+        Waits until all calls have ended, and then raises the first exception, if any. Workers that are started later
+        do not call the function; `initializer` is for them. A task cannot call it.
+        """
+        futures = [self._pool.submit(fn, args, kwargs, index) for index in range(len(self._places()))]
+        concurrent.futures.wait(futures)
+        return [future.result() for future in futures]
+
+    def _places(self) -> range:
+        if isinstance(self._pool.key, int) and not isinstance(self._pool, Pool):
+            raise RuntimeError("a task cannot choose workers")
+        return range(max(self._max_workers, 1))
+
+    def index_of(self, worker: int | Place) -> int:
+        """Returns the place of a worker as a number from 0 on. Raises IndexError."""
+        if isinstance(worker, Place):
+            return worker.index
+        try:
+            return self._places()[worker]
+        except IndexError:
+            raise IndexError(f"the executor has no worker {worker}; it has {self._max_workers}") from None
+
+    def __getitem__(self, index: int) -> Place:
+        return Place(self, self.index_of(index))
+
+    def create(self, cls: Callable[..., Any], /, *args: Any, node: int | Place | None = None,
+               threads: int | None = None, **kwargs: Any) -> Any:
+        """Makes the object `cls(*args, **kwargs)` on a worker, and returns a handle of it, an actor.
+
+        `node` is the worker, as for submit_to(), by default the one with the fewest actors. The calls of an actor begin
+        in the order in which a thread makes them, one at a time; while a method waits for another call, the next
+        one may begin. `threads` is a number of threads of its own, which run as many calls at once. Waits for the
+        constructor, and raises its exception.
+        """
+        from ._actors import create
+
+        return create(self, cls, args, kwargs, node, threads)
+
     def map(self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None,
             chunksize: int | None = None, buffersize: int | None = None) -> Iterator[T]:
         """Returns an iterator over `fn(*row)` for each row of `zip(*iterables)`, in their order.
@@ -78,12 +154,23 @@ class Executor(concurrent.futures.Executor):
         time, by default as many as take about a millisecond. `buffersize` is the number of rows that are read ahead.
         Raises TimeoutError if a result is not there `timeout` seconds after the call of map().
         """
+        return self._map(fn, iterables, timeout, chunksize, buffersize).results()
+
+    def amap(self, fn: Callable[..., T], *iterables: Iterable[Any], chunksize: int | None = None,
+             buffersize: int | None = None) -> AsyncIterator[T]:
+        """Returns an asynchronous iterator over `fn(*row)` for each row, in their order, for `async for`; see map()."""
+        from ._asyncio import results
+
+        return results(self._map(fn, iterables, None, chunksize, buffersize))
+
+    def _map(self, fn: Callable[..., Any], iterables: tuple[Iterable[Any], ...], timeout: float | None,
+             chunksize: int | None, buffersize: int | None) -> Map:
         if chunksize is not None and chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         if buffersize is not None and buffersize < 1:
             raise ValueError("buffersize must be at least 1")
         end = None if timeout is None else time.monotonic() + timeout
-        return Map(self._pool, fn, iterables, self._max_workers, chunksize, buffersize, end).results()
+        return Map(self._pool, fn, iterables, self._max_workers, chunksize, buffersize, end)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Accepts no more calls, and ends the workers when the calls have ended. With `wait`, waits until then."""
@@ -101,26 +188,39 @@ class Executor(concurrent.futures.Executor):
         self.shutdown(wait=True)
         return None
 
+    async def __aenter__(self: E) -> E:
+        return self
+
+    async def __aexit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        from ._asyncio import leave
+
+        await leave(self, exc_type is not None and not issubclass(exc_type, Exception))
+
     def __reduce__(self) -> Any:
-        return _peers, ()
+        return _peers, (self._pool.key,)
 
 
-def _peers() -> Any:
+def _peers(key: int) -> Any:
     from ._peers import executor
 
-    return executor()
+    return executor(key)
 
 
 class _InPlace:
     """Stands for a pool without workers: calls run at once, in the calling thread."""
+
+    key = None
+    node = 0
 
     def __init__(self, initializer: Callable[..., Any] | None, initargs: tuple[Any, ...]) -> None:
         self._is_shut = False
         if initializer is not None:
             initializer(*initargs)
 
-    def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Future[Any]:
+    def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
+               index: int | None = None) -> Future[Any]:
         """Calls the function, and returns a future that has its result."""
+        del index
         if self._is_shut:
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: Future[Any] = Future()
@@ -137,8 +237,20 @@ class _InPlace:
         return self.submit(_functions.apply_chunk, (function, rows, is_flat), {})
 
     def frozen(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns the function itself."""
-        return function
+        """Returns the function with the interface of functions that workers call."""
+        from ._frozen import InPlace
+
+        return InPlace(self, function)
+
+    def worker_at(self, index: int) -> Any:
+        """Returns this process in place of a worker."""
+        del index
+        return self
+
+    @property
+    def pid(self) -> int:
+        """Process ID of this process."""
+        return os.getpid()
 
     def shut(self) -> None:
         """Accepts no more calls."""

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from . import _pickling
+from ._frozen import Frozen
 
 # Functions by value that were called once are remembered, up to this number.
 _MOST_SEEN = 256
@@ -78,6 +79,7 @@ class Functions:
         self._by_name: dict[Any, Any] = {}
         self._by_number: dict[int, Any] = {}
         self._seen: OrderedDict[int, None] = OrderedDict()
+        self._kept: list[Any] = []  # actors that functions refer to
         self._apply = self.frozen(apply)
 
     def frozen(self, function: Callable[..., Any]) -> Any:
@@ -85,10 +87,11 @@ class Functions:
         return self._of(definition_of(function))
 
     def _of(self, definition: bytes) -> Any:
+        self._kept += _pickling.take_mentioned()
         number = number_of(definition)
         found = self._by_number.get(number)
         if found is None:
-            found = self._by_number[number] = self._job.function(number, definition)
+            found = self._by_number[number] = Frozen(self._job, number, definition)
         return found
 
     def encode(self, function: Callable[..., Any], arguments: tuple[Any, ...],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
+from collections.abc import Generator
 from concurrent.futures import _base
 from typing import Any, Generic, TypeVar
 
@@ -67,6 +68,11 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
         if timeout is None and self.pool is not None and not self.has_ended():
             self.pool.help(self)
         return super().exception(timeout)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        from ._asyncio import wait
+
+        return wait(self)
 
     def set_running_or_notify_cancel(self) -> bool:
         with _states:

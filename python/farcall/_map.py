@@ -59,24 +59,38 @@ class Map:
             wanted = int(_CHUNK_SECONDS * count / max(seconds, 1e-9))
             self._size = max(1, min(wanted, _GROWTH * self._size, _MOST_IN_A_CHUNK))
 
+    def next_chunk(self) -> tuple[Future[Any], int] | None:
+        """Returns the future of the next rows, and their number; or None if there are no more."""
+        return self._chunks.popleft() if self._chunks else None
+
+    def take(self, count: int, outcome: tuple[list[Any], Any, float]) -> tuple[list[Any], Any]:
+        """Sends more rows after the outcome of `count` rows, and returns their results and an exception's description.
+        """
+        results, description, seconds = outcome
+        self._ahead -= count
+        self._adapt(seconds, count)
+        if description is None:
+            self._fill()
+        return results, description
+
+    def cancel(self) -> None:
+        """Cancels the rows that have not begun."""
+        while self._chunks:
+            self._chunks.popleft()[0].cancel()
+
     def results(self) -> Iterator[Any]:
         """Yields the results in their order."""
         try:
-            while self._chunks:
-                future, count = self._chunks.popleft()
+            while (chunk := self.next_chunk()) is not None:
+                future, count = chunk
                 left = None if self._end is None else self._end - time.monotonic()
-                results, description, seconds = future.result(left)
+                results, description = self.take(count, future.result(left))
                 node = future.node
-                del future
-                self._ahead -= count
-                self._adapt(seconds, count)
-                if description is None:
-                    self._fill()
+                del future, chunk
                 results.reverse()
                 while results:
                     yield results.pop()
                 if description is not None:
                     raise _errors.of_remote(description, node or 0)
         finally:
-            while self._chunks:
-                self._chunks.popleft()[0].cancel()
+            self.cancel()

@@ -10,7 +10,7 @@ from . import _worker
 from ._executor import Executor
 from ._future import Future
 from ._functions import Functions, apply_chunk
-from ._pool import Call
+from ._pool import Call, PlacedCall
 
 # Outcomes of calls.
 _FAILED = 1
@@ -46,8 +46,9 @@ class _Counter:
 class Peers:
     """Calls from this worker to all workers of its job, itself among them."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: int) -> None:
         self._lock = threading.Lock()
+        self.key = key  # of the host's pool
         self.job = _worker.job
         self.functions = Functions(self.job)
         self._calls: dict[int, tuple[Call, _Counter | None]] = {}
@@ -76,11 +77,38 @@ class Peers:
         self._send(Call(future, target, message, ""), self._counter())
         return future
 
+    def submit_frozen(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Future[Any]:
+        """Calls a Function on the next worker."""
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        try:
+            message = function.encode(arguments, keywords)
+        except Exception as error:  # pylint: disable=broad-except
+            future.set_exception(error)
+            return future
+        self._send(Call(future, function, message, ""), self._counter())
+        return future
+
+    def submit_actor(self, index: int | None, actor: int, function: Any, arguments: tuple[Any, ...]) -> Future[Any]:
+        """Calls a function that makes an actor on the next worker."""
+        del actor
+        if index is not None:
+            raise RuntimeError("a task cannot choose the worker of an actor")
+        return self.submit(function, arguments, {})
+
+    def send_to(self, node: int, call: Call, is_aside: bool) -> None:
+        """Sends a call to a worker."""
+        del is_aside
+        self._send(PlacedCall(call, node), self._counter())
+
     def _send(self, call: Call, counter: _Counter | None) -> None:
         with self._lock:
-            nodes = self.job.alive()
-            node = call.future.node = next((n for n in nodes if n > self._turn), nodes[0])
-            self._turn = node
+            node = call.index
+            if node is None:
+                nodes = self.job.alive()
+                node = next((n for n in nodes if n > self._turn), nodes[0])
+                self._turn = node
+            call.future.node = node
             self.job.meet(node)
             self.job.choose(node, True)
             tag = self._next
@@ -103,7 +131,9 @@ class Peers:
             for node in self.job.alive():
                 self.job.meet(node)
                 self.job.choose(node, True)
-        return self.functions.frozen(function)
+        made = self.functions.frozen(function)
+        made.pool, made.called = self, function
+        return made
 
     def _finish(self, tag: int, outcome: int, value: Any) -> None:
         with self._lock:
@@ -146,7 +176,7 @@ _lock = threading.Lock()
 _executor: Executor | None = None
 
 
-def executor() -> Executor:
+def executor(key: int) -> Executor:
     """Returns the executor of the tasks of this worker. Raises RuntimeError in a process that is no worker."""
     global _executor  # pylint: disable=global-statement
     if _worker.job is None:
@@ -155,5 +185,5 @@ def executor() -> Executor:
         if _executor is None:
             _executor = Executor.__new__(Executor)
             _executor._max_workers = len(_worker.job.alive()) or 1  # pylint: disable=protected-access
-            _executor._pool = Peers()  # pylint: disable=protected-access
+            _executor._pool = Peers(key)  # pylint: disable=protected-access
         return _executor

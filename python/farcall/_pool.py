@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import select
 import sys
@@ -14,8 +15,9 @@ from concurrent.futures import BrokenExecutor, InvalidStateError
 from typing import Any
 
 from . import _core, _functions, _processes
-from ._errors import NodeFailed, StartFailed
+from ._errors import NodeFailed, RemoteTraceback, StartFailed
 from ._future import Future
+from ._placed import PlacedCalls
 
 # Changes of nodes, as in farcall.h.
 _FAILED = 2
@@ -39,6 +41,9 @@ class Call:
 
     __slots__ = ("future", "function", "message", "called")
 
+    index: int | None = None  # place of the worker that must run the call
+    actor: int | None = None  # number of the actor that the call makes
+
     def __init__(self, future: Future[Any], function: Any, message: Any, called: Any) -> None:
         self.future = future
         self.function = function
@@ -55,15 +60,30 @@ class Call:
         return str(getattr(self.called, "__qualname__", self.called))
 
 
+class PlacedCall(Call):
+    """A call of a function on a given worker, or on the worker that is started in its place."""
+
+    __slots__ = ("index", "actor")
+
+    def __init__(self, call: Call, index: int, actor: int | None = None) -> None:
+        super().__init__(call.future, call.function, call.message, call.called)
+        self.index = index
+        self.actor = actor
+
+
 class Worker:
     """A worker of a pool."""
 
-    __slots__ = ("node", "pid", "calls", "begun", "is_ready", "has_failed", "watched", "since", "was_asked")
+    __slots__ = ("node", "pid", "index", "actors", "calls", "aside", "begun", "is_ready", "has_failed", "watched", "since",
+                 "was_asked")
 
-    def __init__(self, node: int, pid: int) -> None:
+    def __init__(self, node: int, pid: int, index: int) -> None:
         self.node = node
         self.pid = pid
+        self.index = index  # place in the pool, which the worker that is started instead of this one takes over
+        self.actors: set[int] = set()  # actors that this process has made or refers to
         self.calls: set[int] = set()
+        self.aside: set[int] = set()  # calls that threads of actors run
         self.begun = 0  # calls that were sent, ever
         self.is_ready = False
         self.has_failed = False
@@ -91,7 +111,12 @@ def settle(outcomes: _Outcomes) -> None:
         del future, value
 
 
-class Pool:
+# Pools by their keys, by which handles of actors name them.
+by_key: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
+_keys = itertools.count(1)
+
+
+class Pool(PlacedCalls):
     """Workers that are forked from a zygote, and the calls for them.
 
     A thread takes results from the job's queue, sets futures, runs their callbacks, and replaces workers that have
@@ -106,7 +131,10 @@ class Pool:
         self._most_tasks = most_tasks
         self._preload = preload
         self._zygote = _processes.zygote(preload)
+        self.key = next(_keys)
         self._pending: deque[Call] = deque()
+        self._own: dict[int, deque[Call]] = {}  # calls for given workers, by the workers' places
+        self._lost: dict[int, str] = {}  # ends of workers with actors, by their nodes
         self._calls: dict[int, Call] = {}
         self._workers: dict[int, Worker] = {}
         self._next = 1
@@ -138,12 +166,14 @@ class Pool:
         self._thread = threading.Thread(target=self._run, name="farcall-queue")
         self._thread.daemon = True
         _pools.add(self)
+        by_key[self.key] = self
         self._thread.start()
 
     # ---- calls
 
-    def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Future[Any]:
-        """Calls a function on a worker that is free, at once or later."""
+    def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
+               index: int | None = None) -> Future[Any]:
+        """Calls a function on a worker that is free, or on a given one, at once or later."""
         future: Future[Any] = Future()
         try:
             target, message = self.functions.encode(function, arguments, keywords)
@@ -151,7 +181,23 @@ class Pool:
             self._check()
             future.set_exception(error)
             return future
-        self.enqueue(Call(future, target, message, function))
+        call = Call(future, target, message, function)
+        if index is None:
+            self.enqueue(call)
+        else:
+            self._enqueue_own(PlacedCall(call, index))
+        return future
+
+    def submit_frozen(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Future[Any]:
+        """Calls a Function on a worker that is free, at once or later."""
+        future: Future[Any] = Future()
+        try:
+            message = function.encode(arguments, keywords)
+        except Exception as error:  # pylint: disable=broad-except
+            self._check()
+            future.set_exception(error)
+            return future
+        self.enqueue(Call(future, function, message, function.called))
         return future
 
     def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool) -> Future[Any]:
@@ -161,7 +207,9 @@ class Pool:
     def frozen(self, function: Callable[..., Any]) -> Any:
         """Returns the Function for the present state of a function."""
         self._check()
-        return self.functions.frozen(function)
+        made = self.functions.frozen(function)
+        made.pool, made.called = self, function
+        return made
 
     def enqueue(self, call: Call) -> None:
         """Adds a call."""
@@ -193,7 +241,8 @@ class Pool:
         """Returns the worker that gets the next call, or None if all have enough."""
         best, least = None, self._window()
         for worker in self._workers.values():
-            if worker.is_ready and len(worker.calls) < least:
+            # Calls behind a long call cannot leave a worker with actors.
+            if worker.is_ready and len(worker.calls) < least and not (worker.calls and worker.actors):
                 best, least = worker, len(worker.calls)
                 if least == 0:
                     break
@@ -231,6 +280,8 @@ class Pool:
     def _dispatch(self) -> _Outcomes:
         """Sends pending calls to free workers. Call it with the lock held, and settle() the result without it."""
         outcomes: _Outcomes = []
+        if self._own:
+            self._dispatch_own(outcomes)
         while self._pending:
             worker = self._free_worker()
             if worker is None:
@@ -256,23 +307,25 @@ class Pool:
             # The call was not sent.
             worker.is_ready = False
             self._drop(tag, worker)
-            self._pending.appendleft(call)
+            self._put_back(call)
             self._taken.append((None, worker.node, _FAILED, None))
             self.need_thread()
         except Exception as error:  # pylint: disable=broad-except
             self._drop(tag, worker)
             outcomes.append((call.future, True, error))
-        if self._most_tasks is not None and worker.begun >= self._most_tasks:
+        if self._most_tasks is not None and worker.begun >= self._most_tasks and not worker.actors:
             worker.is_ready = False
             self.job.choose(worker.node, False)
 
     def _drop(self, tag: int, worker: Worker) -> None:
         del self._calls[tag]
         worker.calls.discard(tag)
+        worker.aside.discard(tag)
         self._forget_if_failed(worker)
 
     def _forget_if_failed(self, worker: Worker) -> None:
-        if worker.has_failed and not worker.calls and self._workers.pop(worker.node, None) is not None:
+        is_unused = worker.has_failed and not worker.calls and not worker.aside
+        if is_unused and self._workers.pop(worker.node, None) is not None:
             self._unwatch(worker)
             self.job.forget(worker.node)
 
@@ -319,6 +372,20 @@ class Pool:
         finally:
             self._role.release()
 
+    def poll(self, timeout_ns: int) -> None:
+        """Takes results that come in a short time, unless another thread takes them."""
+        if not self._is_needed and self._role.acquire(blocking=False):
+            try:
+                if not self._is_needed and not self._has_ended:
+                    self.job.take(timeout_ns, self._taken.append)
+                    while self._taken:
+                        if not self._take_simple(self._taken[0]):
+                            self.need_thread()
+                            return
+                        self._taken.popleft()
+            finally:
+                self._role.release()
+
     def _help_in_callback(self, future: Future[Any]) -> None:
         """Takes results in a callback that waits for the future, and that runs on the pool's thread."""
         while not future.has_ended():
@@ -336,8 +403,10 @@ class Pool:
                 return True
             if failed or worker is None or self._most_tasks is not None or not call.future.settle_alone(value):
                 return False
-            self._measure(worker, 1)
+            if tag in worker.calls:
+                self._measure(worker, 1)
             worker.calls.discard(tag)
+            worker.aside.discard(tag)
             del self._calls[tag]
             return True
 
@@ -422,16 +491,18 @@ class Pool:
         worker = self._workers[node]
         if what == _RETURNED:
             self._drop(tag, worker)
-            self._pending.appendleft(call)
+            self._put_back(call)
             return False
-        has_failed = bool(what) and isinstance(value, NodeFailed)
+        # A task may have raised the NodeFailed of a call of its own.
+        has_failed = bool(what) and isinstance(value, NodeFailed) and not isinstance(value.__cause__, RemoteTraceback)
         if has_failed:
             value = self._explained(value, worker, call)
             worker.is_ready = False
             self.job.choose(node, False)
         else:
             self._deaths_in_a_row = 0
-            counts[worker] = counts.get(worker, 0) + 1
+            if tag in worker.calls:
+                counts[worker] = counts.get(worker, 0) + 1
         self._drop(tag, worker)
         outcomes.append((call.future, bool(what), value))
         return has_failed
@@ -446,14 +517,14 @@ class Pool:
     def _is_done(self) -> bool:
         with self._lock:
             is_closed = self._is_shut or self._broken is not None
-            return is_closed and not self._calls and not self._pending
+            return is_closed and not self._calls and not self._pending and not self._own
 
     def _retire(self) -> None:
         """Replaces workers that have run as many calls as they may."""
         if self._most_tasks is None:
             return
         with self._lock:
-            old = [w for w in self._workers.values() if w.begun >= self._most_tasks and not w.calls]
+            old = [w for w in self._workers.values() if w.begun >= self._most_tasks and not w.calls and not w.actors]
             if not old or self._is_done():
                 return
             for worker in old:
@@ -477,12 +548,13 @@ class Pool:
             worker.is_ready = False
             worker.has_failed = True
             has_served = self.job.choose(node, False)
+            self._note_lost(worker)
             self._forget_if_failed(worker)
             self._deaths_in_a_row = 0 if has_served else self._deaths_in_a_row + 1
             if self._deaths_in_a_row > 3 * self._size:
                 raise StartFailed(f"workers end as soon as they have started; the last one (pid {worker.pid}) "
                                   f"{self._zygote.end_of(worker.pid)}")
-            if self._broken is not None or self._is_shut and not self._pending:
+            if self._broken is not None or self._is_shut and not self._pending and not self._own:
                 return
             outcomes = self._start(1)
         settle(outcomes)
@@ -493,9 +565,10 @@ class Pool:
         """Starts workers. Call it with the lock held, and settle() the result without it."""
         outcomes: _Outcomes = []
         self._zygote = _processes.zygote(self._preload)
-        for pid, descriptor in self._zygote.fork(count, self._threads):
+        places = self._free_places()
+        for (pid, descriptor), index in zip(self._zygote.fork(count, self._threads), places):
             node = self.job.add(descriptor)
-            worker = self._workers[node] = Worker(node, pid)
+            worker = self._workers[node] = Worker(node, pid, index)
             self._watch(worker)
             if self._initial is None:
                 worker.is_ready = True
@@ -548,8 +621,9 @@ class Pool:
         with self._lock:
             if self._broken is None:
                 self._broken = error
-            outcomes: _Outcomes = [(call.future, True, error) for call in self._pending if call.may_run()]
+            outcomes: _Outcomes = [(call.future, True, error) for call in self._all_pending() if call.may_run()]
             self._pending.clear()
+            self._own.clear()
         self.job.refuse(str(error))
         self.kill()
         settle(outcomes)
@@ -576,8 +650,10 @@ class Pool:
     def cancel_pending(self) -> None:
         """Cancels the calls that no worker has got."""
         with self._lock:
-            pending = [call for call in self._pending if call.future.node is None]
+            pending = [call for call in self._all_pending() if call.future.node is None]
             self._pending = deque(call for call in self._pending if call.future.node is not None)
+            self._own = {index: deque(call for call in calls if call.future.node is not None)
+                         for index, calls in self._own.items()}
         for call in pending:
             call.future.cancel()
             call.may_run()

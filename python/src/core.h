@@ -55,6 +55,8 @@ typedef struct fcp_message {
 
 /// Makes the message of a call. Uses the plain encoding if all arguments permit it.
 int fcp_message_of_call(fcp_message* m, uint64_t function, PyObject* arguments, PyObject* keywords);
+/// Appends the message of a call with one integer. Needs no GIL. Returns -1 if there is no memory.
+int fcp_put_call_of_int(fcp_bytes* to, uint64_t function, int64_t number);
 /// Makes the message of a reply.
 int fcp_message_of_result(fcp_message* m, PyObject* result);
 /// Makes a message of an object that is always pickled.
@@ -73,6 +75,8 @@ PyObject* fcp_set_pickling(PyObject* module, PyObject* arguments);
 // ---- values (values.c) --------------------------------------------------------------------------
 
 int fcp_append(fcp_bytes* to, const void* bytes, size_t size);
+/// Like fcp_append(), but needs no GIL, and returns false if there is no memory.
+bool fcp_append_raw(fcp_bytes* to, const void* bytes, size_t size);
 void fcp_bytes_init(fcp_bytes* bytes);
 void fcp_bytes_clear(fcp_bytes* bytes);
 
@@ -103,6 +107,24 @@ int fcp_register_definitions(void);
 PyObject* fcp_function(uint64_t number);
 /// Returns the name of the handler.
 fc_function fcp_define_function(void);
+/// set_local(number, function): gives a function of this process a number.
+PyObject* fcp_set_local(PyObject* module, PyObject* arguments);
+/// undefine(number): forgets the function with this number.
+PyObject* fcp_undefine(PyObject* module, PyObject* number);
+
+// ---- actors (actors.c) --------------------------------------------------------------------------
+
+/// Registers the handler of requests about actors. It runs without Python.
+int fcp_register_actors(void);
+int fcp_add_actor_types(PyObject* module);
+/// True if this worker has actors. Needs no GIL.
+bool fcp_has_actors(void);
+/// Puts the call into the queue of an actor, and returns true, if threads of the actor run the
+/// function.
+bool fcp_hand_over(PyObject* function, const fc_taken* taken);
+PyObject* fcp_actor_add(PyObject* module, PyObject* arguments);
+PyObject* fcp_actor_ask(PyObject* module, PyObject* arguments);
+PyObject* fcp_actor_forget(PyObject* module, PyObject* id);
 
 // ---- jobs (jobs.c) ------------------------------------------------------------------------------
 
@@ -129,6 +151,9 @@ typedef struct fcp_job {
   PyObject* after_wait;  ///< called after it
 } fcp_job;
 
+/// Sets `*node` to a node of the Job `object`.
+int fcp_node_at(PyObject* object, uint32_t id, fc_node* node);
+bool fcp_is_job(PyObject* object);
 /// Adds the type Job to the module.
 int fcp_add_job_type(PyObject* module);
 /// Returns a new Job for the job that this process serves.
@@ -152,7 +177,7 @@ PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* status);
 // ---- functions and messages (functions.c) -------------------------------------------------------
 
 int fcp_add_function_types(PyObject* module);
-/// Returns a new Function: function(number, definition).
+/// Returns a new Function for any node: function(number, definition).
 PyObject* fcp_new_function(fcp_job* job, PyObject* arguments);
 /// Sends a call to the node. If this returns FC_NODE_FAILED, the call has not run.
 fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, fc_future** future);
@@ -165,6 +190,8 @@ fc_function fcp_run_function(void);
 
 PyObject* fcp_serve_open(PyObject* module, PyObject* arguments);
 PyObject* fcp_serve(PyObject* module, PyObject* arguments);
+/// Runs the function with the arguments of the call, and replies.
+void fcp_run_taken(const fc_taken* call, PyObject* function);
 /// Asks a worker to return calls that it has not begun.
 fc_status fcp_ask_to_return(fc_node node);
 PyObject* fcp_begin_wait(PyObject* module, PyObject* unused);

@@ -13,6 +13,8 @@ typedef struct fcp_function_object {
   PyObject* definition; ///< bytes
   unsigned char* known; ///< for each node, 1 if it has the definition
   size_t known_count;
+  uint32_t node;     ///< node that calls go to, or FC_NO_NODE for any
+  PyObject* explain; ///< explain(exception) returns the exception that a call raises; or NULL
 } fcp_function_object;
 
 /// Message of a call that was not sent yet.
@@ -33,22 +35,56 @@ fc_function fcp_run_function(void) {
   return number;
 }
 
-bool fcp_is_function(PyObject* object) { return Py_TYPE(object) == function_type; }
+bool fcp_is_function(PyObject* object) {
+  return PyType_IsSubtype(Py_TYPE(object), function_type) != 0;
+}
 bool fcp_is_message(PyObject* object) { return Py_TYPE(object) == message_type; }
 
-PyObject* fcp_new_function(fcp_job* job, PyObject* arguments) {
-  unsigned long long number = 0;
-  PyObject* definition = NULL;
-  if (!PyArg_ParseTuple(arguments, "KS", &number, &definition)) return NULL;
-  fcp_function_object* const self = PyObject_New(fcp_function_object, function_type);
+static fcp_function_object* new_function(PyTypeObject* type, fcp_job* job, uint64_t number,
+                                         PyObject* definition) {
+  const allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  fcp_function_object* const self = (fcp_function_object*)allocate(type, 0);
   if (self == NULL) return NULL;
   Py_INCREF((PyObject*)job);
   Py_INCREF(definition);
   self->job = job;
   self->number = number;
   self->definition = definition;
-  self->known = NULL;
-  self->known_count = 0;
+  self->node = FC_NO_NODE;
+  return self;
+}
+
+PyObject* fcp_new_function(fcp_job* job, PyObject* arguments) {
+  unsigned long long number = 0;
+  PyObject* definition = NULL;
+  if (!PyArg_ParseTuple(arguments, "KS", &number, &definition)) return NULL;
+  return (PyObject*)new_function(function_type, job, number, definition);
+}
+
+/// Function(job, number, definition, node, explain): a function for one node, or for any node if
+/// `node` is None.
+static PyObject* function_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  (void)keywords;
+  PyObject* job = NULL;
+  unsigned long long number = 0;
+  PyObject* definition = NULL;
+  PyObject* node = Py_None;
+  PyObject* explain = Py_None;
+  if (!PyArg_ParseTuple(arguments, "OKS|OO", &job, &number, &definition, &node, &explain))
+    return NULL;
+  if (!fcp_is_job(job)) {
+    PyErr_SetString(PyExc_TypeError, "the first argument must be a Job");
+    return NULL;
+  }
+  const unsigned long id = node == Py_None ? FC_NO_NODE : PyLong_AsUnsignedLong(node);
+  if (PyErr_Occurred()) return NULL;
+  fcp_function_object* const self = new_function(type, (fcp_job*)job, number, definition);
+  if (self == NULL) return NULL;
+  self->node = (uint32_t)id;
+  if (explain != Py_None) {
+    Py_INCREF(explain);
+    self->explain = explain;
+  }
   return (PyObject*)self;
 }
 
@@ -56,9 +92,11 @@ static void function_dealloc(PyObject* object) {
   fcp_function_object* const self = (fcp_function_object*)object;
   Py_DECREF((PyObject*)self->job);
   Py_DECREF(self->definition);
+  Py_XDECREF(self->explain);
   free(self->known);
   PyTypeObject* const type = Py_TYPE(object);
-  PyObject_Free(object);
+  // Objects of subclasses have a head of the garbage collector.
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);
 }
 
@@ -127,12 +165,38 @@ static fc_future* send_to_any(fcp_function_object* self, const fcp_message* m, u
   }
 }
 
+/// Sends the call to the node of the function.
+static fc_future* send_to_own(fcp_function_object* self, const fcp_message* m, uint32_t* id) {
+  fc_node node;
+  if (fcp_begin_call(self->job, self->node, &node) != 0) return NULL;
+  *id = node.id;
+  fc_future* future = NULL;
+  const fc_status status = send_call(self, node, m, &future);
+  if (status == FC_OK) return future;
+  fcp_end_call(self->job, node.id);
+  fcp_raise(status);
+  if (status == FC_NODE_FAILED) fcp_node_failed(self->job, node.id);
+  return NULL;
+}
+
+/// Replaces the pending exception by the exception that the function's `explain` returns.
+static void explain_exception(fcp_function_object* self) {
+  PyObject* const exception = fcp_take_exception();
+  if (exception == NULL) return;
+  PyObject* const explained = PyObject_CallFunctionObjArgs(self->explain, exception, NULL);
+  Py_DECREF(exception);
+  if (explained == NULL) return;
+  PyErr_SetObject((PyObject*)Py_TYPE(explained), explained);
+  Py_DECREF(explained);
+}
+
 /// Calls the function, and waits for the result. Returns NULL without an exception if the worker
 /// has returned the call.
 static PyObject* call_once(fcp_function_object* self, const fcp_message* m) {
   uint32_t id = 0;
   PyObject* result = NULL;
-  fc_future* const future = send_to_any(self, m, &id);
+  fc_future* const future =
+      self->node == FC_NO_NODE ? send_to_any(self, m, &id) : send_to_own(self, m, &id);
   if (future == NULL) return NULL;
   if (fcp_wait(self->job, future) != 0) {
     fc_future_drop(future);
@@ -155,6 +219,7 @@ static PyObject* function_call(PyObject* object, PyObject* arguments, PyObject* 
     while (result == NULL && !PyErr_Occurred());
   }
   fcp_message_clear(&m);
+  if (result == NULL && self->explain != NULL) explain_exception(self);
   return result;
 }
 
@@ -191,6 +256,7 @@ static PyMethodDef function_methods[] = {
 
 static PyType_Slot function_slots[] = {
     {Py_tp_doc, "Function that workers know by a number."},
+    {Py_tp_new, (void*)function_new},
     {Py_tp_call, (void*)function_call},
     {Py_tp_dealloc, (void*)function_dealloc},
     {Py_tp_methods, function_methods},
@@ -200,7 +266,7 @@ static PyType_Slot function_slots[] = {
 static PyType_Spec function_spec = {
     .name = "farcall._core.Function",
     .basicsize = sizeof(fcp_function_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .slots = function_slots,
 };
 

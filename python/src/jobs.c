@@ -199,6 +199,21 @@ static PyObject* job_remove(PyObject* object, PyObject* id_object) {
   Py_RETURN_NONE;
 }
 
+bool fcp_is_job(PyObject* object) { return Py_TYPE(object) == job_type; }
+
+int fcp_node_at(PyObject* object, uint32_t id, fc_node* node) {
+  if (!fcp_is_job(object)) {
+    PyErr_SetString(PyExc_TypeError, "the argument must be a Job");
+    return -1;
+  }
+  fcp_job* const self = (fcp_job*)object;
+  if (has_ended(self)) return -1;
+  const fc_status status = fc_node_at(self->job, id, node);
+  if (status == FC_OK) return 0;
+  fcp_raise(status);
+  return -1;
+}
+
 static bool is_alive(const fcp_job* self, uint32_t id) {
   fc_node node;
   return fc_node_at(self->job, id, &node) == FC_OK && fc_node_alive(node);
@@ -254,7 +269,9 @@ int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
     found = id == FC_NO_NODE ? least_busy(self) : find_node(self, id);
     if (found != NULL) break;
     if (id != FC_NO_NODE) {
-      PyErr_Format(PyExc_RuntimeError, "node %u is no worker of this job", (unsigned)id);
+      PyObject* const text = PyUnicode_FromFormat("node %u has ended", (unsigned)id);
+      if (text != NULL) fcp_raise_text("FC_NODE_FAILED", text);
+      Py_XDECREF(text);
       return -1;
     }
     // A worker that has ended is being replaced.
@@ -339,7 +356,10 @@ PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_stat
     } else if (result != NULL && kind == FCP_RETURNED) {
       Py_CLEAR(result);
     } else if (result != NULL && kind == FCP_UNDEFINED) {
-      PyErr_Format(PyExc_RuntimeError, "node %u does not know the function", (unsigned)node);
+      PyObject* const text =
+          PyUnicode_FromFormat("node %u does not know the function", (unsigned)node);
+      if (text != NULL) fcp_raise_text("FC_UNKNOWN_FUNCTION", text);
+      Py_XDECREF(text);
       Py_CLEAR(result);
     }
   }

@@ -9,13 +9,19 @@ static PyMethodDef methods[] = {
     {"serve", fcp_serve, METH_VARARGS, NULL},
     {"begin_wait", fcp_begin_wait, METH_NOARGS, NULL},
     {"end_wait", fcp_end_wait, METH_NOARGS, NULL},
+    {"actor_add", fcp_actor_add, METH_VARARGS, NULL},
+    {"actor_ask", fcp_actor_ask, METH_VARARGS, NULL},
+    {"actor_forget", fcp_actor_forget, METH_O, NULL},
+    {"set_local", fcp_set_local, METH_VARARGS, NULL},
+    {"undefine", fcp_undefine, METH_O, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static int execute(PyObject* module) {
   if (PyModule_AddStringConstant(module, "version", fc_version()) != 0 ||
-      fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0) {
+      fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0 ||
+      fcp_add_actor_types(module) != 0 || fcp_register_actors() != 0) {
     return -1;
   }
   return fcp_register_definitions();

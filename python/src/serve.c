@@ -38,7 +38,8 @@ static void* return_calls(void* unused) {
   fc_taken call;
   for (;;) {
     sem_wait(&wanted);
-    while (fc_take(0, &call) == FC_OK)
+    // Calls of actors must stay in their order.
+    while (!fcp_has_actors() && fc_take(0, &call) == FC_OK)
       fc_reply_bytes(call.reply, &returned, sizeof returned);
   }
   return unused;
@@ -111,10 +112,19 @@ static void reply_exception(fc_reply* reply) {
   }
 }
 
+/// Lets handles of actors that a message contains outlive this process's handles, until the
+/// receiver has made its own.
+static int lend_handles(const fcp_message* m) {
+  if (m->pickled == NULL || PyList_CheckExact(m->pickled)) return 0;
+  PyObject* const done = PyObject_CallMethod(m->pickled, "lend", NULL);
+  Py_XDECREF(done);
+  return done == NULL ? -1 : 0;
+}
+
 /// Replies with a result, or with the error that sending it has caused.
 static void reply_result(fc_reply* reply, PyObject* result) {
   fcp_message m;
-  if (fcp_message_of_result(&m, result) == 0) {
+  if (fcp_message_of_result(&m, result) == 0 && lend_handles(&m) == 0) {
     const fc_status status = send_message(reply, &m);
     if (status != FC_OK) {
       fcp_raise(status);
@@ -142,6 +152,16 @@ static PyObject* call_function(PyObject* function, const char* bytes, size_t siz
   return result;
 }
 
+void fcp_run_taken(const fc_taken* call, PyObject* function) {
+  PyObject* const result = call_function(function, call->bytes, call->size);
+  if (result == NULL) {
+    reply_exception(call->reply);
+    return;
+  }
+  reply_result(call->reply, result);
+  Py_DECREF(result);
+}
+
 static void run(const fc_taken* call) {
   static const fcp_header undefined = {FCP_UNDEFINED, 0};
   uint64_t number = 0;
@@ -155,14 +175,14 @@ static void run(const fc_taken* call) {
     fc_reply_bytes(call->reply, &undefined, sizeof undefined);
     return;
   }
-  PyObject* const result =
-      function == NULL ? NULL : call_function(function, call->bytes, call->size);
-  if (result == NULL) {
+  if (function == NULL) {
     reply_exception(call->reply);
-    return;
+  } else if (!fcp_hand_over(function, call)) {
+    // The function may be undefined while it runs.
+    Py_INCREF(function);
+    fcp_run_taken(call, function);
+    Py_DECREF(function);
   }
-  reply_result(call->reply, result);
-  Py_DECREF(result);
 }
 
 /// True if the process has Python threads other than the main thread.

@@ -22,26 +22,39 @@ void fcp_bytes_clear(fcp_bytes* bytes) {
   if (bytes->data != bytes->near) free(bytes->data);
 }
 
-static int grow(fcp_bytes* to, size_t size) {
+static bool grow(fcp_bytes* to, size_t size) {
   size_t capacity = to->capacity * 2;
   if (capacity < to->size + size) capacity = to->size + size;
   char* const data = malloc(capacity);
-  if (data == NULL) {
-    PyErr_NoMemory();
-    return -1;
-  }
+  if (data == NULL) return false;
   memcpy(data, to->data, to->size);
   fcp_bytes_clear(to);
   to->data = data;
   to->capacity = capacity;
-  return 0;
+  return true;
+}
+
+bool fcp_append_raw(fcp_bytes* to, const void* bytes, size_t size) {
+  if (to->capacity - to->size < size && !grow(to, size)) return false;
+  if (size != 0) memcpy(to->data + to->size, bytes, size);
+  to->size += size;
+  return true;
 }
 
 int fcp_append(fcp_bytes* to, const void* bytes, size_t size) {
-  if (to->capacity - to->size < size && grow(to, size) != 0) return -1;
-  if (size != 0) memcpy(to->data + to->size, bytes, size);
-  to->size += size;
-  return 0;
+  if (fcp_append_raw(to, bytes, size)) return 0;
+  PyErr_NoMemory();
+  return -1;
+}
+
+int fcp_put_call_of_int(fcp_bytes* to, uint64_t function, int64_t number) {
+  const fcp_header header = {FCP_PLAIN, 1};
+  const char tag = TAG_INT;
+  return fcp_append_raw(to, &function, sizeof function) &&
+                 fcp_append_raw(to, &header, sizeof header) && fcp_append_raw(to, &tag, 1) &&
+                 fcp_append_raw(to, &number, sizeof number)
+             ? 0
+             : -1;
 }
 
 static int put(fcp_bytes* to, enum tag tag, const void* bytes, size_t size) {
