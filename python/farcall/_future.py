@@ -53,6 +53,10 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
         """Like done(), but leaves the pool alone."""
         return self._state in (_base.CANCELLED, _base.CANCELLED_AND_NOTIFIED, _base.FINISHED)
 
+    def has_callbacks(self) -> bool:
+        """True if functions run when the future is ready."""
+        return self._made is not None and bool(self._done_callbacks)
+
     def result(self, timeout: float | None = None) -> T:
         """Returns the result, or raises the exception. Waits for them, at most for `timeout` seconds."""
         if self._state == _base.FINISHED and self._exception is None:

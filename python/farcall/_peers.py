@@ -59,7 +59,8 @@ class Peers:
 
     def _counter(self) -> _Counter | None:
         if not _worker.serves():
-            return None
+            # Calls of a callback belong to the task whose call has ended.
+            return getattr(self._local, "counter", None)
         counter = getattr(self._local, "counter", None)
         if counter is None:
             counter = self._local.counter = _Counter()
@@ -140,12 +141,18 @@ class Peers:
             call, counter = self._calls.pop(tag)
         if outcome == _RETURNED:
             self._send(call, counter)
-        if counter is not None:
+        # Callbacks may make more calls, for which the task then waits, too.
+        ends_later = call.future.has_callbacks()
+        if counter is not None and not ends_later:
             counter.end()
+        if not _worker.serves():
+            self._local.counter = counter
         if outcome == _FAILED:
             call.future.set_exception(value)
         elif outcome != _RETURNED:
             call.future.set_result(value)
+        if counter is not None and ends_later:
+            counter.end()
 
     def _run(self) -> None:
         while True:

@@ -338,6 +338,10 @@ class Nested(support.TestCase):
             # The helper threads take no more calls.
             self.assertTrue(support.wait_until(lambda: executor.function(tasks.thread_name)() == "MainThread"))
 
+    def test_task_waits_for_calls_of_callbacks(self):
+        executor = self.executor(1)
+        self.assertTrue(executor.submit(tasks.chain, executor, 100).result())
+
     def test_worker_may_have_an_executor_of_its_own(self):
         self.assertEqual(self.executor(1).submit(tasks.own_executor).result(), 49)
 

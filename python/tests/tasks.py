@@ -104,6 +104,20 @@ def sum_of_tasks(executor, numbers):
     return sum(future.result() for future in done), sum(future.result() for future in farcall.as_completed(futures))
 
 
+def chain(executor, length):
+    """Waits for calls that callbacks of other calls make."""
+    done = threading.Event()
+
+    def go_on(future):
+        if future.result() == length:
+            done.set()
+        else:
+            executor.submit(same, future.result() + 1).add_done_callback(go_on)
+
+    executor.submit(same, 0).add_done_callback(go_on)
+    return done.wait(30)
+
+
 def run_nested(executor):
     """Calls tasks that end their workers."""
     return [executor.submit(die).result() for _ in range(2)]
