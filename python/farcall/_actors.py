@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import _core, _functions, _objects, _pickling, _pool, _worker
+from . import _core, _functions, _objects, _pickling, _placed, _pool, _worker
 from ._errors import NodeFailed, NotDefined, RemoteTraceback
 from ._future import Future
 
@@ -26,7 +26,7 @@ class _Home:
     def __init__(self, key: int) -> None:
         self.key = key
         if _worker.job is None:
-            pool = _pool.by_key.get(key)
+            pool = _placed.by_key.get(key)
             if pool is None:
                 raise RuntimeError("the executor of the actor does not exist in this process any more")
             self.job = pool.job
@@ -37,19 +37,19 @@ class _Home:
     def pool(self) -> Any:
         """Returns what sends calls that have futures."""
         if _worker.job is None:
-            return _pool.by_key.get(self.key)
+            return _placed.by_key.get(self.key)
         from ._peers import executor
 
         return executor(self.key)._pool  # pylint: disable=protected-access
 
     def explain(self, node: int, error: NodeFailed) -> BaseException:
         """Returns the error with the reason of the node's end, if this process knows it."""
-        pool = _pool.by_key.get(self.key)
+        pool = _placed.by_key.get(self.key)
         return error if pool is None else pool.explain_lost(node, error)
 
     def leave(self, node: int, number: int) -> None:
         """Says that this process does not refer to an actor any more."""
-        pool = _pool.by_key.get(self.key)
+        pool = _placed.by_key.get(self.key)
         if pool is not None:
             pool.actor_left(node, number)
 

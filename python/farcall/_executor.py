@@ -9,7 +9,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from . import _functions
+from . import _functions, _output
 from ._future import Future
 from ._map import Map
 from ._pool import Pool
@@ -59,13 +59,20 @@ class Executor(concurrent.futures.Executor):
 
     def __init__(self, max_workers: int | None = None, *, initializer: Callable[..., Any] | None = None,
                  initargs: tuple[Any, ...] = (), max_tasks_per_child: int | None = None,
-                 preload: Iterable[str] = (), threads_per_worker: int | None = None) -> None:
+                 preload: Iterable[str] = (), threads_per_worker: int | None = None, output: Any = None,
+                 log: str | None = None) -> None:
         """Starts the workers.
 
         `max_workers` is their number, by default the number of processors; with 0, calls run in this thread at once.
         Each worker first calls `initializer(*initargs)`, and is replaced after `max_tasks_per_child` calls. Modules
         of `preload` are imported once for all workers. `threads_per_worker` limits the threads of numerical libraries
         in each worker, by default to the processors divided by the workers. Raises StartFailed.
+
+        `output` gets the lines that workers print: with "label" or "print", the program prints them to sys.stdout and
+        sys.stderr, with or without the number of the node; a logger gets records; and a function is called with the
+        node, the stream (1 for standard output, 2 for standard error) and the line, on a thread of the executor. By
+        default workers write to the program's own descriptors. With log="forward", log records of workers go to the
+        loggers of the program.
         """
         count = _cores() if max_workers is None else max_workers
         if count < 0:
@@ -80,7 +87,8 @@ class Executor(concurrent.futures.Executor):
             self._pool = _InPlace(initializer, initargs)
             return
         threads = threads_per_worker or max(1, _cores() // count)
-        self._pool = Pool(count, tuple(preload), threads, initializer, initargs, max_tasks_per_child)
+        self._pool = Pool(count, tuple(preload), threads, initializer, initargs, max_tasks_per_child,
+                          _output.make(output, log))
         # The pool's thread keeps the pool, which ends when nobody can submit any more.
         weakref.finalize(self, Pool.shut, self._pool).atexit = False
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -16,6 +18,10 @@ from ._future import Future
 
 # Kind of a request about actors, as in actors.c.
 _GONE = 3
+
+# Pools by their keys, by which handles of actors name them.
+by_key: weakref.WeakValueDictionary[int, PlacedCalls] = weakref.WeakValueDictionary()
+keys = itertools.count(1)
 
 
 class PlacedCalls:
@@ -40,7 +46,6 @@ class PlacedCalls:
     _dispatch: Callable[[], Any]
     _send: Callable[..., None]
     _drop: Callable[..., None]
-    _explained: Callable[..., NodeFailed]
 
     def worker_at(self, index: int) -> Any:
         """Returns the worker at a place, or None while it is being replaced."""
@@ -158,6 +163,13 @@ class PlacedCalls:
                     _core.actor_ask(self.job, other.node, _GONE, 0, worker.node)
                 except Exception:  # pylint: disable=broad-except
                     pass  # the other worker has ended, too
+
+    def _explained(self, error: NodeFailed, worker: Any, call: Any) -> NodeFailed:
+        """Returns the error of a call with the reason of the worker's end."""
+        explained = NodeFailed(f"{self._end_of(worker)} while it ran {call.name()}; other workers and calls go on")
+        explained.node = worker.node
+        explained.__cause__ = error
+        return explained
 
     def _end_of(self, worker: Any) -> str:
         return f"node {worker.node} (pid {worker.pid}) {self._zygote.end_of(worker.pid)}"

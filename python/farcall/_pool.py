@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import select
 import sys
@@ -14,10 +13,10 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, InvalidStateError
 from typing import Any
 
-from . import _core, _functions, _processes
+from . import _core, _functions, _output, _processes
 from ._errors import NodeFailed, RemoteTraceback, StartFailed
 from ._future import Future
-from ._placed import PlacedCalls
+from ._placed import PlacedCalls, by_key, keys
 
 # Changes of nodes, as in farcall.h.
 _FAILED = 2
@@ -74,8 +73,8 @@ class PlacedCall(Call):
 class Worker:
     """A worker of a pool."""
 
-    __slots__ = ("node", "pid", "index", "actors", "calls", "aside", "begun", "is_ready", "has_failed", "watched", "since",
-                 "was_asked")
+    __slots__ = ("node", "pid", "index", "actors", "calls", "aside", "begun", "is_ready", "has_failed", "watched",
+                 "since", "was_asked")
 
     def __init__(self, node: int, pid: int, index: int) -> None:
         self.node = node
@@ -111,11 +110,6 @@ def settle(outcomes: _Outcomes) -> None:
         del future, value
 
 
-# Pools by their keys, by which handles of actors name them.
-by_key: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
-_keys = itertools.count(1)
-
-
 class Pool(PlacedCalls):
     """Workers that are forked from a zygote, and the calls for them.
 
@@ -124,14 +118,15 @@ class Pool(PlacedCalls):
     """
 
     def __init__(self, size: int, preload: tuple[str, ...], threads: int, initializer: Callable[..., Any] | None,
-                 initargs: tuple[Any, ...], most_tasks: int | None) -> None:
+                 initargs: tuple[Any, ...], most_tasks: int | None, output: Any = None) -> None:
         self._lock = threading.RLock()
         self._size = size
         self._threads = threads
         self._most_tasks = most_tasks
         self._preload = preload
+        self._output = output  # an Output, or None
         self._zygote = _processes.zygote(preload)
-        self.key = next(_keys)
+        self.key = next(keys)
         self._pending: deque[Call] = deque()
         self._own: dict[int, deque[Call]] = {}  # calls for given workers, by the workers' places
         self._lost: dict[int, str] = {}  # ends of workers with actors, by their nodes
@@ -162,6 +157,8 @@ class Pool(PlacedCalls):
             self._start(size)
         except BaseException:
             self.job.end()
+            if output is not None:
+                output.close()
             raise
         self._thread = threading.Thread(target=self._run, name="farcall-queue")
         self._thread.daemon = True
@@ -328,14 +325,6 @@ class Pool(PlacedCalls):
         if is_unused and self._workers.pop(worker.node, None) is not None:
             self._unwatch(worker)
             self.job.forget(worker.node)
-
-    def _explained(self, error: NodeFailed, worker: Worker, call: Call) -> NodeFailed:
-        """Returns the error with the reason of the worker's end."""
-        explained = NodeFailed(f"node {worker.node} (pid {worker.pid}) {self._zygote.end_of(worker.pid)} while it ran "
-                               f"{call.name()}; other workers and calls go on")
-        explained.node = worker.node
-        explained.__cause__ = error
-        return explained
 
     # ---- results
 
@@ -566,8 +555,11 @@ class Pool(PlacedCalls):
         outcomes: _Outcomes = []
         self._zygote = _processes.zygote(self._preload)
         places = self._free_places()
-        for (pid, descriptor), index in zip(self._zygote.fork(count, self._threads), places):
+        forked = _output.fork(self._output, self._zygote, count, self._threads)
+        for (pid, descriptor, pipes), index in zip(forked, places):
             node = self.job.add(descriptor)
+            if pipes is not None:
+                self._output.attach(pipes, node)
             worker = self._workers[node] = Worker(node, pid, index)
             self._watch(worker)
             if self._initial is None:
@@ -670,6 +662,8 @@ class Pool(PlacedCalls):
             for worker in self._workers.values():
                 self._unwatch(worker)
         self.job.end()
+        if self._output is not None:
+            self._output.close()
         _pools.discard(self)
 
 

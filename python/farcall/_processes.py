@@ -16,6 +16,8 @@ from ._errors import StartFailed
 
 # Descriptor of the host's socket in the zygote.
 _CHANNEL = 9
+# Workers that are started at once: each needs at most four of the 250 descriptors of a message.
+_MOST_AT_ONCE = 60
 _START = """import sys
 sys.path.insert(0, sys.argv[1])
 import farcall._zygote
@@ -53,16 +55,19 @@ class Zygote:
                 raise StartFailed(f"the process that starts workers (pid {self.pid}) has ended; it runs "
                                   f"{sys.executable}") from error
 
-    def fork(self, count: int, threads: int) -> list[tuple[int, int]]:
-        """Starts workers, and returns the process ID and the socket of each."""
+    def fork(self, count: int, threads: int, pipes: list[Any] | None = None,
+             levels: dict[str, int] | None = None) -> list[tuple[int, int]]:
+        """Starts workers, and returns the process ID and the socket of each. Each may have Pipes for its output."""
         settings = {"environment": dict(os.environ), "path": sys.path, "arguments": sys.argv, "folder": os.getcwd(),
-                    "threads": threads}
+                    "threads": threads, "pipes": pipes[0].names if pipes else (), "levels": levels}
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(count)]
         pids: list[int] = []
         try:
-            for first in range(0, count, 200):
-                part = pairs[first:first + 200]
-                pids += self._ask(("fork", settings), tuple(there.fileno() for _, there in part))
+            for first in range(0, count, _MOST_AT_ONCE):
+                sent = []
+                for i in range(first, min(first + _MOST_AT_ONCE, count)):
+                    sent += [pairs[i][1].fileno(), *(pipes[i].theirs if pipes else ())]
+                pids += self._ask(("fork", settings), tuple(sent))
             for pid in pids:
                 self._ends.pop(pid, None)  # the system has given the number again
             return [(pid, here.detach()) for pid, (here, _) in zip(pids, pairs)]
