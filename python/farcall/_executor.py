@@ -14,6 +14,10 @@ from ._future import Future
 from ._map import Map
 from ._pool import Pool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._frozen import FrozenFunction
+
 P = ParamSpec("P")
 T = TypeVar("T")
 E = TypeVar("E", bound="Executor")
@@ -99,10 +103,11 @@ class Executor(concurrent.futures.Executor):
         """
         return self._pool.submit(fn, args, kwargs)  # type: ignore[no-any-return]
 
-    def function(self, fn: Callable[P, T]) -> Callable[P, T]:
+    def function(self, fn: Callable[P, T]) -> FrozenFunction[P, T]:
         """Returns a function that calls `fn` on a worker and waits for the result.
 
-        The code of `fn` is sent to each worker once, as it is now. Such a call is the fastest: it has no future.
+        The code of `fn` is sent to each worker once, as it is now. Such a call is the fastest: it has no future. The
+        function's submit() returns a future, and its aio() is for coroutines.
         """
         return self._pool.frozen(fn)  # type: ignore[no-any-return]
 
