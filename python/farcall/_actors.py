@@ -254,23 +254,39 @@ def _keep(hold: Hold) -> Hold:
         return _holds.setdefault((hold.home.key, hold.number), hold)
 
 
-def create(executor: Any, maker: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
-           node: Any, threads: int | None) -> Any:
-    """Makes an object on a worker; see Executor.create()."""
-    if threads is not None and threads < 1:
-        raise ValueError("threads must be at least 1")
-    pool = executor._pool  # pylint: disable=protected-access
-    number = int.from_bytes(os.urandom(8), "little") >> 2
-    home = _Home(pool.key) if pool.key is not None else None
-    if home is None:
-        return LocalActor(pool, maker(*arguments, **keywords))
-    index = None if node is None else executor.index_of(node)
-    future = pool.submit_actor(index, number, _objects.make,
-                               (number, home.own, threads or 0, maker, arguments, keywords))
-    description = future.result()
-    hold = Hold(home, future.node, number, description)
-    hold.keeps = executor
-    return Actor(_keep(hold))
+class Creation:
+    """Call that makes the object of an actor; see Executor.create()."""
+
+    def __init__(self, executor: Any, maker: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
+                 node: Any, threads: int | None) -> None:
+        if threads is not None and threads < 1:
+            raise ValueError("threads must be at least 1")
+        self._executor = executor
+        self._pool = executor._pool  # pylint: disable=protected-access
+        if self._pool.key is None:
+            self._future = self._pool.submit(maker, arguments, keywords)
+            return
+        self._home = _Home(self._pool.key)
+        self._number = int.from_bytes(os.urandom(8), "little") >> 2
+        index = None if node is None else executor.index_of(node)
+        self._future = self._pool.submit_actor(
+            index, self._number, _objects.make,
+            (self._number, self._home.own, threads or 0, maker, arguments, keywords))
+
+    def wait(self) -> Any:
+        """Waits for the object, and returns its handle."""
+        return self._actor_of(self._future.result())
+
+    async def wait_in_loop(self) -> Any:
+        """Waits for the object in a coroutine, and returns its handle."""
+        return self._actor_of(await self._future)
+
+    def _actor_of(self, outcome: Any) -> Any:
+        if self._pool.key is None:
+            return LocalActor(self._pool, outcome)
+        hold = Hold(self._home, self._future.node, self._number, outcome)
+        hold.keeps = self._executor
+        return Actor(_keep(hold))
 
 
 def get(actor: Any) -> Any:

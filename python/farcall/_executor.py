@@ -151,13 +151,21 @@ class Executor(concurrent.futures.Executor):
         """Makes the object `cls(*args, **kwargs)` on a worker, and returns a handle of it, an actor.
 
         `node` is the worker, as for submit_to(), by default the one with the fewest actors. The calls of an actor begin
-        in the order in which a thread makes them, one at a time; while a method waits for another call, the next
-        one may begin. `threads` is a number of threads of its own, which run as many calls at once. Waits for the
-        constructor, and raises its exception.
+        in the order in which a thread makes them, one at a time, as long as no method waits for other calls. While one
+        waits, the next calls run, and may overlap the rest of the method. `threads` is a number of threads of its own,
+        which run as many calls at once; with 1, calls never overlap. Waits for the constructor, and raises its
+        exception.
         """
-        from ._actors import create
+        from ._actors import Creation
 
-        return create(self, cls, args, kwargs, node, threads)
+        return Creation(self, cls, args, kwargs, node, threads).wait()
+
+    async def acreate(self, cls: Callable[..., Any], /, *args: Any, node: int | Place | None = None,
+                      threads: int | None = None, **kwargs: Any) -> Any:
+        """Makes an object on a worker, like create(), without blocking the event loop of asyncio."""
+        from ._actors import Creation
+
+        return await Creation(self, cls, args, kwargs, node, threads).wait_in_loop()
 
     def map(self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None,
             chunksize: int | None = None, buffersize: int | None = None) -> Iterator[T]:

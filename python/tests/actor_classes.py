@@ -1,10 +1,12 @@
 """Classes of actors, and tasks that use actors."""
 
+import asyncio
 import os
 import threading
 import time
 
 import farcall
+import tasks
 
 
 class Counter:
@@ -149,3 +151,12 @@ def error_of(actor):
         return type(error).__name__
     except RuntimeError as error:
         return str(error)
+
+
+def sum_in_a_loop(executor, numbers):
+    """Awaits calls in a task."""
+
+    async def work():
+        return sum(await asyncio.gather(*[executor.submit(tasks.same, number) for number in numbers]))
+
+    return asyncio.run(work())

@@ -23,15 +23,6 @@ async def turn_until(condition):
         await asyncio.sleep(0.002)
 
 
-def sum_in_a_loop(executor, numbers):
-    """Awaits calls in a task."""
-
-    async def work():
-        return sum(await asyncio.gather(*[executor.submit(tasks.same, number) for number in numbers]))
-
-    return asyncio.run(work())
-
-
 class WithFile(support.TestCase):
     """Test with a file for which calls wait."""
 
@@ -58,10 +49,10 @@ class Awaiting(WithFile):
                     with self.assertRaisesRegex(LookupError, "missing"):
                         await executor.submit(tasks.fail, "missing")
                     self.assertEqual(await executor.function(tasks.same).aio(1, two=2), ((1,), {"two": 2}))
-                    counter = executor.create(actor_classes.Counter)
+                    counter = await executor.acreate(actor_classes.Counter)
                     self.assertEqual(await asyncio.gather(*[counter.add.aio(1) for _ in range(3)]), [1, 2, 3])
-                    with self.assertRaises(TypeError):
-                        await executor.submit(tasks.same, tasks.Unpicklable()) if workers else 1 + ""
+                    with self.assertRaisesRegex(LookupError, "begins at 0"):
+                        await executor.acreate(actor_classes.Counter, -1)
 
         run(work())
 
@@ -169,7 +160,7 @@ class Awaiting(WithFile):
 
     def test_task_of_a_worker_may_have_a_loop(self):
         executor = self.executor(1)
-        self.assertEqual(executor.submit(sum_in_a_loop, executor, list(range(100))).result(), 4950)
+        self.assertEqual(executor.submit(actor_classes.sum_in_a_loop, executor, list(range(100))).result(), 4950)
 
     def test_functions_of_asyncio_take_executors_and_futures(self):
         async def work():

@@ -161,10 +161,11 @@ class Total:
 
 executor = farcall.Executor(1, output="label", log="forward")
 """, """
-print(executor.submit(scale, 2).result(), executor.submit(lambda: factor + 1).result())
 total = executor.create(Total)
-print(total.add(5), await executor.submit(scale, 4))
+results = [executor.submit(scale, 2).result(), executor.submit(lambda: factor + 1).result(), total.add(5),
+           await executor.submit(scale, 4)]
 executor.shutdown()
+print(results)
 """]
 
 
@@ -183,7 +184,7 @@ class Notebook(support.TestCase):
             nbclient.NotebookClient(notebook, timeout=support.GUARD_SECONDS, kernel_name="python3",
                                     resources={"metadata": {"path": folder}}).execute()
         text = "".join(output.get("text", "") for output in notebook.cells[2].outputs)
-        for line in ("6 4", "5 12", "1: scales 2", "1: adds 5", "1: scales 4", "1 logs 2", "1 logs 4"):
+        for line in ("[6, 4, 5, 12]", "1: scales 2", "1: adds 5", "1: scales 4", "1 logs 2", "1 logs 4"):
             self.assertIn(line + "\n", text)
         self.assertEqual([cell.outputs for cell in notebook.cells[:2]], [[], []])
 

@@ -5,10 +5,10 @@ import io
 import operator
 import os
 import threading
-import time
 import unittest
 
 import farcall
+import plugin_tasks
 import support
 import tasks
 
@@ -17,27 +17,6 @@ def needs(*packages):
     """Skips a test if a package is missing."""
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     return unittest.skipIf(missing, f"not installed: {', '.join(missing)}")
-
-
-def square_of_sum(numbers, executor_name):
-    """Calls tasks by joblib in a task."""
-    import joblib
-
-    squares = joblib.Parallel(n_jobs=2)(joblib.delayed(pow)(number, 2) for number in numbers)
-    return sum(squares), type(joblib.parallel.get_active_backend()[0]).__name__ == executor_name
-
-
-def number_of_threads():
-    """Returns the limit of threads of OpenMP."""
-    return os.environ.get("OMP_NUM_THREADS")
-
-
-def wait_or_fail(path, i):
-    """Fails if `i` is 0, and waits for a file otherwise, or for the end of its folder."""
-    if i == 0:
-        raise LookupError("the first call fails")
-    while os.path.exists(os.path.dirname(path)) and not os.path.exists(path):
-        time.sleep(0.002)
 
 
 @needs("joblib")
@@ -80,12 +59,12 @@ class Joblib(support.TestCase):
 
     def test_threads_of_libraries_are_limited(self):
         with self.joblib.parallel_config("farcall", n_jobs=2, inner_max_num_threads=3):
-            self.assertEqual(self.joblib.Parallel()(self.joblib.delayed(number_of_threads)() for _ in range(2)),
+            self.assertEqual(self.joblib.Parallel()(self.joblib.delayed(plugin_tasks.number_of_threads)() for _ in range(2)),
                              ["3", "3"])
 
     def test_calls_may_be_nested(self):
         with self.joblib.parallel_config("farcall", n_jobs=2):
-            got = self.joblib.Parallel()(self.joblib.delayed(square_of_sum)([1, 2, i], "FarcallBackend")
+            got = self.joblib.Parallel()(self.joblib.delayed(plugin_tasks.square_of_sum)([1, 2, i], "FarcallBackend")
                                          for i in range(6))
         self.assertEqual(got, [(5 + i * i, True) for i in range(6)])
 
@@ -96,7 +75,7 @@ class Joblib(support.TestCase):
             with self.joblib.parallel_config("farcall", n_jobs=2):
                 with self.assertRaisesRegex(LookupError, "the first call fails"):
                     self.joblib.Parallel(pre_dispatch="all", batch_size=1)(
-                        delayed(wait_or_fail)(path, i) for i in range(20))
+                        delayed(plugin_tasks.wait_or_fail)(path, i) for i in range(20))
                 # Calls that no worker has got were cancelled.
                 open(path, "w", encoding="ascii").close()
                 self.assertEqual(self.joblib.Parallel()(delayed(tasks.same)(i) for i in range(5)), list(range(5)))
