@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import _core, _functions, _objects, _pickling, _placed, _pool, _worker
+from . import _core, _objects, _pickling, _placed, _pool, _worker
 from ._errors import NodeFailed, NotDefined, RemoteTraceback
 from ._future import Future
 
@@ -72,7 +72,7 @@ class Hold:
     def function(self, name: str) -> Method:
         """Returns the function that calls a method."""
         definition = _objects.definition_of(self.number, name)
-        made = Method(self.home.job, _functions.number_of(definition), definition, self.node, self.explain)
+        made = Method(self.home.job, _objects.number_of(definition), definition, self.node, self.explain)
         made.hold = self
         made.name = name
         return made

@@ -21,7 +21,8 @@ _MOST_SEEN = 256
 
 def number_of(definition: bytes) -> int:
     """Returns the number of the function with this definition. It is the same in all processes."""
-    return int.from_bytes(blake2b(definition, digest_size=8).digest(), "little")
+    # The highest bit is for methods of actors.
+    return int.from_bytes(blake2b(definition, digest_size=8).digest(), "little") >> 1
 
 
 def is_importable(function: Callable[..., Any]) -> bool:

@@ -13,6 +13,8 @@ from . import _core, _functions, _worker
 
 # Names of calls that are no methods of the object.
 READ, COPY, CLOSE = ":read", ":copy", ":close"
+# Bit of the numbers of methods, as in core.h.
+_ACTOR_BIT = 1 << 63
 
 
 class _Object:
@@ -42,6 +44,11 @@ class _Definition:
 def definition_of(number: int, name: str) -> bytes:
     """Returns the definition of a method of an actor, as workers load it. `number` is the actor's."""
     return pickle.dumps(_Definition(number, name), 5)
+
+
+def number_of(definition: bytes) -> int:
+    """Returns the number of the method with this definition."""
+    return _functions.number_of(definition) | _ACTOR_BIT
 
 
 def describe(value: Any, threads: int) -> bytes:
@@ -76,7 +83,7 @@ def method(number: int, name: str) -> Any:
         function = functools.partial(_value, number)
     else:
         function = getattr(found.value, name)
-    found.numbers.append(_functions.number_of(definition_of(number, name)))
+    found.numbers.append(number_of(definition_of(number, name)))
     return _core.Handed(function, found.calls.put) if found.threads else function
 
 

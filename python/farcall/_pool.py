@@ -238,8 +238,7 @@ class Pool(PlacedCalls):
         """Returns the worker that gets the next call, or None if all have enough."""
         best, least = None, self._window()
         for worker in self._workers.values():
-            # Calls behind a long call cannot leave a worker with actors.
-            if worker.is_ready and len(worker.calls) < least and not (worker.calls and worker.actors):
+            if worker.is_ready and len(worker.calls) < least:
                 best, least = worker, len(worker.calls)
                 if least == 0:
                     break

@@ -1,7 +1,6 @@
 #include "core.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,11 +32,8 @@ typedef struct request {
 
 static actor* first;
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static atomic_long alive;    ///< number of actors
 static uint64_t drop_number; ///< number of the Python function that drops an actor
 static const char actors_name[] = "farcall.python.actors";
-
-bool fcp_has_actors(void) { return atomic_load_explicit(&alive, memory_order_acquire) != 0; }
 
 /// Returns the pointer to the actor, or to the NULL at the end of the list.
 static actor** find(uint64_t id) {
@@ -70,7 +66,6 @@ static void move(actor** at, actor** unused) {
   *at = found->next;
   found->next = *unused;
   *unused = found;
-  atomic_fetch_sub_explicit(&alive, 1, memory_order_release);
 }
 
 static void remove_references_of(uint64_t node, actor** unused) {
@@ -194,7 +189,6 @@ PyObject* fcp_actor_add(PyObject* module, PyObject* arguments) {
   made->next = first;
   first = made;
   pthread_mutex_unlock(&guard);
-  atomic_fetch_add_explicit(&alive, 1, memory_order_release);
   Py_RETURN_NONE;
 }
 

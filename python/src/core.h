@@ -27,6 +27,9 @@ enum fcp_kind {
   FCP_RETURNED = 4   ///< reply of a worker that was busy, and has not run the call
 };
 
+/// Bit of the numbers of methods of actors.
+#define FCP_ACTOR_BIT (UINT64_C(1) << 63)
+
 /// Beginning of each message. Calls have the number of the function before it.
 typedef struct fcp_header {
   uint32_t kind;  ///< an fcp_kind
@@ -117,8 +120,6 @@ PyObject* fcp_undefine(PyObject* module, PyObject* number);
 /// Registers the handler of requests about actors. It runs without Python.
 int fcp_register_actors(void);
 int fcp_add_actor_types(PyObject* module);
-/// True if this worker has actors. Needs no GIL.
-bool fcp_has_actors(void);
 /// Puts the call into the queue of an actor, and returns true, if threads of the actor run the
 /// function.
 bool fcp_hand_over(PyObject* function, const fc_taken* taken);

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -33,14 +35,87 @@ static const char return_name[] = "farcall.python.return";
 static sem_t wanted; ///< posted once for each request
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 
+// Calls of actors must stay in their order. So this thread keeps them for the threads that run
+// calls, and takes calls only while no other thread does.
+
+typedef struct kept_call {
+  struct kept_call* next;
+  fc_taken call;
+} kept_call;
+
+static atomic_long takers;   ///< threads that take calls in order to run them
+static atomic_bool collects; ///< true while calls are returned and kept
+static atomic_bool has_kept; ///< true if there are kept calls
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+static kept_call* kept_calls;
+static kept_call** kept_end = &kept_calls;
+
+static bool is_for_actor(const fc_taken* call) {
+  uint64_t number = 0;
+  if (call->size >= sizeof number) memcpy(&number, call->bytes, sizeof number);
+  return (number & FCP_ACTOR_BIT) != 0;
+}
+
+static void keep(const fc_taken* call) {
+  kept_call* const made = malloc(sizeof *made);
+  if (made == NULL) {
+    fc_reply_error(call->reply, "MemoryError", "no memory for a call of an actor");
+    return;
+  }
+  *made = (kept_call){NULL, *call};
+  *kept_end = made;
+  kept_end = &made->next;
+  atomic_store(&has_kept, true);
+}
+
+/// Takes the oldest call that was kept. Returns false if there is none.
+static bool take_kept(fc_taken* call) {
+  pthread_mutex_lock(&keeping);
+  kept_call* const oldest = kept_calls;
+  if (oldest != NULL) {
+    *call = oldest->call;
+    kept_calls = oldest->next;
+    if (kept_calls == NULL) {
+      kept_end = &kept_calls;
+      atomic_store(&has_kept, false);
+    }
+  }
+  pthread_mutex_unlock(&keeping);
+  free(oldest);
+  return oldest != NULL;
+}
+
+/// Takes the next call to run it, like fc_take().
+static fc_status take_to_run(int64_t timeout_ns, fc_taken* call) {
+  atomic_fetch_add(&takers, 1);
+  while (atomic_load(&collects)) {
+    atomic_fetch_sub(&takers, 1);
+    pthread_mutex_lock(&keeping); // until the calls were collected
+    pthread_mutex_unlock(&keeping);
+    atomic_fetch_add(&takers, 1);
+  }
+  const bool found = atomic_load_explicit(&has_kept, memory_order_acquire) && take_kept(call);
+  const fc_status status = found ? FC_OK : fc_take(timeout_ns, call);
+  atomic_fetch_sub(&takers, 1);
+  return status;
+}
+
 static void* return_calls(void* unused) {
   static const fcp_header returned = {FCP_RETURNED, 0};
   fc_taken call;
   for (;;) {
     sem_wait(&wanted);
-    // Calls of actors must stay in their order.
-    while (!fcp_has_actors() && fc_take(0, &call) == FC_OK)
-      fc_reply_bytes(call.reply, &returned, sizeof returned);
+    pthread_mutex_lock(&keeping);
+    atomic_store(&collects, true);
+    while (atomic_load(&takers) == 0 && fc_take(0, &call) == FC_OK) {
+      if (is_for_actor(&call)) {
+        keep(&call);
+      } else {
+        fc_reply_bytes(call.reply, &returned, sizeof returned);
+      }
+    }
+    atomic_store(&collects, false);
+    pthread_mutex_unlock(&keeping);
   }
   return unused;
 }
@@ -207,13 +282,13 @@ static fc_status take(fc_taken* call) {
   static bool alone;
   if (taken++ % 64 == 0) alone = !has_threads();
   if (alone) {
-    const fc_status status = fc_take(spin_ns, call);
+    const fc_status status = take_to_run(spin_ns, call);
     if (status != FC_TIMEOUT) return status;
     taken = 0;
   }
   fc_status status;
   Py_BEGIN_ALLOW_THREADS
-  status = fc_take(-1, call);
+  status = take_to_run(-1, call);
   Py_END_ALLOW_THREADS
   return status;
 }
@@ -237,7 +312,7 @@ static PyObject* serve_in_helper(void) {
   while (active <= 1) {
     fc_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = fc_take(pause, &call);
+    status = take_to_run(pause, &call);
     Py_END_ALLOW_THREADS
     if (status == FC_OK) {
       pause = first_pause_ns;

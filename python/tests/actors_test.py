@@ -133,9 +133,12 @@ class Calls(support.TestCase):
         with support.TemporaryFolder() as folder:
             path = os.path.join(folder, "go")
             blocked = counter.wait_for.submit(path)
-            calls = [counter.add.submit(i) for i in range(200)]
-            # The other worker is free, but has not got the object.
-            self.assertEqual({executor.submit(os.getpid).result() for _ in range(50)}, {executor[1].pid})
+            calls, others = [], []
+            for i in range(200):
+                calls.append(counter.add.submit(i))
+                others.append(executor.submit(os.getpid))
+            # Tasks move to the free worker, and the calls of the actor stay.
+            self.assertEqual({other.result() for other in others}, {executor[1].pid})
             self.assertFalse(any(call.done() for call in calls))
             open(path, "w", encoding="ascii").close()
             self.assertEqual(blocked.result(), 0)
