@@ -6,12 +6,12 @@ import pickle
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
 
 from . import _core, _errors, _pickling
-from ._errors import NodeFailed, RemoteError, RemoteTraceback, StartFailed
+from ._errors import NodeFailed, RemoteError, RemoteTraceback, StartFailed, Stopped, Timeout
 from ._executor import Executor
 from ._future import Future
 
 __all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed", "RemoteError",
-           "RemoteTraceback", "StartFailed", "as_completed", "wait"]
+           "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "as_completed", "wait"]
 __version__: str = _core.version
 
 _core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
-from . import _pickling
+from . import _errors, _pickling
 
 # Functions by value that were called once are remembered, up to this number.
 _MOST_SEEN = 256
@@ -63,10 +63,10 @@ def apply_chunk(function: Callable[..., Any], rows: list[Any], is_flat: bool) ->
     try:
         # After an exception, the list has the results before it.
         results.extend(map(function, rows) if is_flat else itertools.starmap(function, rows))
+    except _errors.Stopped:
+        raise
     except BaseException as error:  # pylint: disable=broad-except
-        from ._errors import describe
-
-        description = describe(error)
+        description = _errors.describe(error)
     return results, description, time.perf_counter() - begin
 
 

@@ -7,6 +7,8 @@ import threading
 from concurrent.futures import _base
 from typing import Any, Generic, TypeVar
 
+from . import _arguments
+
 T = TypeVar("T")
 
 # Guards states of futures without a condition.
@@ -21,6 +23,7 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
 
     node: int | None = None
     pool: Any = None  # pool whose thread sets the result
+    call: Any = None  # call of the pool, until it has ended
     _made: threading.Condition | None = None
     _state: str = _base.PENDING
     _result: Any = None
@@ -67,6 +70,28 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
         if timeout is None and self.pool is not None and not self.has_ended():
             self.pool.help(self)
         return super().exception(timeout)
+
+    def stop(self, grace: float = 2.0) -> bool:
+        """Ends the call: cancels it if it has not begun, and otherwise interrupts it. Does not wait for its end.
+
+        A function that runs gets the exception farcall.Stopped. If it has not ended after `grace` seconds, its worker
+        is killed and replaced. The future is then cancelled. If the function catches the exception and returns, the
+        future gets the result. Returns False if the call has ended already.
+        """
+        grace = _arguments.seconds("grace", grace, may_be_zero=True)
+        if self.cancel():
+            return True
+        return self.pool is not None and self.pool.stop(self, grace)
+
+    def set_stopped(self) -> None:
+        """Marks the future of a call that was stopped as cancelled."""
+        with self._condition:
+            if self.has_ended():
+                return
+            self._state = _base.CANCELLED
+            self._condition.notify_all()
+        self._invoke_callbacks()  # type: ignore[attr-defined]
+        self.set_running_or_notify_cancel()
 
     def set_running_or_notify_cancel(self) -> bool:
         with _states:

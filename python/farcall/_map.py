@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 from . import _errors
@@ -16,14 +16,17 @@ _CHUNK_SECONDS = 0.001
 _MOST_IN_A_CHUNK = 8192
 _GROWTH = 16
 _CHUNKS_PER_WORKER = 4
+_numbers = count()
 
 
 class Map:
     """State of a map()."""
 
     def __init__(self, pool: Any, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], workers: int,
-                 chunksize: int | None, buffersize: int | None, end: float | None) -> None:
+                 chunksize: int | None, buffersize: int | None, end: float | None,
+                 seconds: float | None = None) -> None:
         self._pool = pool
+        self._seconds = None if seconds is None else seconds * (chunksize or 1)
         self._function = function
         self._is_flat = len(iterables) == 1
         self._rows: Iterator[Any] = iter(iterables[0]) if self._is_flat else zip(*iterables)
@@ -35,6 +38,8 @@ class Map:
         self._ahead = 0
         self._chunks: deque[tuple[Future[Any], int]] = deque()
         self._is_exhausted = False
+        self._number = next(_numbers)
+        pool.begin_map(self._number)
         self._fill()
 
     def _fill(self) -> None:
@@ -45,8 +50,10 @@ class Map:
             chunk = list(islice(self._rows, size))
             if not chunk:
                 self._is_exhausted = True
+                self._pool.end_map(self._number)
                 break
-            self._chunks.append((self._pool.submit_chunk(self._function, chunk, self._is_flat), len(chunk)))
+            future = self._pool.submit_chunk(self._function, chunk, self._is_flat, self._seconds)
+            self._chunks.append((future, len(chunk)))
             self._ahead += len(chunk)
 
     def _may_send(self) -> bool:
@@ -54,22 +61,22 @@ class Map:
             return self._ahead < self._most_ahead
         return not self._is_adaptive or len(self._chunks) < self._most_chunks
 
-    def _adapt(self, seconds: float, count: int) -> None:
-        if self._is_adaptive and count == self._size:
-            wanted = int(_CHUNK_SECONDS * count / max(seconds, 1e-9))
+    def _adapt(self, seconds: float, length: int) -> None:
+        if self._is_adaptive and length == self._size:
+            wanted = int(_CHUNK_SECONDS * length / max(seconds, 1e-9))
             self._size = max(1, min(wanted, _GROWTH * self._size, _MOST_IN_A_CHUNK))
 
     def results(self) -> Iterator[Any]:
         """Yields the results in their order."""
         try:
             while self._chunks:
-                future, count = self._chunks.popleft()
+                future, length = self._chunks.popleft()
                 left = None if self._end is None else self._end - time.monotonic()
                 results, description, seconds = future.result(left)
                 node = future.node
                 del future
-                self._ahead -= count
-                self._adapt(seconds, count)
+                self._ahead -= length
+                self._adapt(seconds, length)
                 if description is None:
                     self._fill()
                 results.reverse()
@@ -78,5 +85,15 @@ class Map:
                 if description is not None:
                     raise _errors.of_remote(description, node or 0)
         finally:
-            while self._chunks:
-                self._chunks.popleft()[0].cancel()
+            self.close()
+
+    def close(self) -> None:
+        """Reads no more rows, and drops the results that were not read."""
+        self._is_exhausted = True
+        while self._chunks:
+            self._chunks.popleft()[0].cancel()
+        self._pool.end_map(self._number)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_number"):
+            self.close()

@@ -24,10 +24,17 @@ enum fcp_kind {
   FCP_PICKLED = 1,   ///< a pickle, followed by its out-of-band buffers
   FCP_EXCEPTION = 2, ///< like FCP_PICKLED; the object describes an exception
   FCP_UNDEFINED = 3, ///< reply of a worker that does not know the function
-  FCP_RETURNED = 4   ///< reply of a worker that was busy, and has not run the call
+  FCP_RETURNED = 4,  ///< reply of a worker that was busy, and has not run the call
+  FCP_STOPPED = 5    ///< reply of a worker that has stopped the call
 };
 
-/// Beginning of each message. Calls have the number of the function before it.
+/// Beginning of each message of a call. An fcp_header follows.
+typedef struct fcp_prefix {
+  uint64_t function; ///< number of the function
+  uint64_t call;     ///< number by which the caller can stop the call, or 0
+} fcp_prefix;
+
+/// Beginning of each reply, and of the arguments of a call.
 typedef struct fcp_header {
   uint32_t kind;  ///< an fcp_kind
   uint32_t count; ///< number of values, or of out-of-band buffers
@@ -59,6 +66,8 @@ int fcp_message_of_call(fcp_message* m, uint64_t function, PyObject* arguments, 
 int fcp_message_of_result(fcp_message* m, PyObject* result);
 /// Makes a message of an object that is always pickled.
 int fcp_message_of_object(fcp_message* m, enum fcp_kind kind, PyObject* object);
+/// Sets the number by which the caller can stop the call.
+void fcp_number_call(fcp_message* m, uint64_t call);
 /// Releases what a message owns. Does not change the pending exception.
 void fcp_message_clear(fcp_message* m);
 
@@ -125,6 +134,7 @@ typedef struct fcp_job {
   bool is_host;
   int wake_fd;           ///< eventfd that becomes readable if the thread of the pool is needed
   PyObject* refusal;     ///< text of the reason why there will be no more nodes, or NULL
+  PyObject* explain;     ///< explain(error, node, name) returns an exception; may be NULL
   PyObject* before_wait; ///< called before a call waits, or NULL
   PyObject* after_wait;  ///< called after it
 } fcp_job;
@@ -139,23 +149,29 @@ int fcp_begin_call(fcp_job* job, uint32_t id, fc_node* node);
 /// Sends no more calls of functions to the node, and tells the thread of the pool that it has
 /// failed.
 void fcp_node_failed(fcp_job* job, uint32_t id);
+/// Replaces the pending exception by one that says why the node has failed during a call of the
+/// function `name`, unless `name` is NULL.
+void fcp_explain(fcp_job* job, uint32_t id, PyObject* name);
 /// Counts one call of the node less.
 void fcp_end_call(fcp_job* job, uint32_t id);
 /// Waits until the future is ready: first with the GIL, for a short time. Returns -1 if a signal
 /// handler has raised an exception.
 int fcp_wait(fcp_job* job, fc_future* future);
 /// Returns the result of a call that has ended, or raises its error, and drops the future.
-/// Returns NULL without an exception if the worker has returned the call. `*status` is set to the
-/// status of the call.
-PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* status);
+/// Returns NULL without an exception if the call has neither a result nor an error; `*kind` then
+/// says why. `*status` is set to the status of the call.
+PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* status,
+                          enum fcp_kind* kind);
 
 // ---- functions and messages (functions.c) -------------------------------------------------------
 
 int fcp_add_function_types(PyObject* module);
 /// Returns a new Function: function(number, definition).
 PyObject* fcp_new_function(fcp_job* job, PyObject* arguments);
-/// Sends a call to the node. If this returns FC_NODE_FAILED, the call has not run.
-fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, fc_future** future);
+/// Sends a call with this number to the node. If this returns FC_NODE_FAILED or FC_WOULD_BLOCK, the
+/// call has not run; FC_WOULD_BLOCK is not returned if `may_block`.
+fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, uint64_t call,
+                   bool may_block, fc_future** future);
 bool fcp_is_function(PyObject* object);
 bool fcp_is_message(PyObject* object);
 /// Returns the number by which farcall calls Python functions on workers.
@@ -167,8 +183,30 @@ PyObject* fcp_serve_open(PyObject* module, PyObject* arguments);
 PyObject* fcp_serve(PyObject* module, PyObject* arguments);
 /// Asks a worker to return calls that it has not begun.
 fc_status fcp_ask_to_return(fc_node node);
+/// Sends a message to a function of the node without waiting, or returns FC_WOULD_BLOCK.
+fc_status fcp_tell(fc_node node, fc_function function, const void* bytes, size_t size);
 PyObject* fcp_begin_wait(PyObject* module, PyObject* unused);
 PyObject* fcp_end_wait(PyObject* module, PyObject* unused);
 PyObject* fcp_die_with_parent(PyObject* module, PyObject* unused);
+
+// ---- stops of calls (stops.c) -------------------------------------------------------------------
+
+/// A call that a worker runs.
+typedef struct fcp_run {
+  int entry;       ///< -1 if the call cannot be stopped
+  bool is_stopped; ///< true if the call shall not begin
+} fcp_run;
+
+/// Says that the calling thread runs the call with this number.
+fcp_run fcp_begin_run(const fc_taken* call, uint64_t number);
+/// Says that the call has ended. Returns true if its caller wanted to stop it.
+bool fcp_end_run(fcp_run run);
+/// True if the pending exception is the exception that stops a call.
+bool fcp_is_stop(void);
+/// Asks a worker to stop a call of this process: not to run it, or to raise an exception in it.
+fc_status fcp_ask_to_stop(fc_node node, uint64_t call);
+PyObject* fcp_set_stop(PyObject* module, PyObject* type);
+/// on_stop(signal, frame): handler of the signal that interrupts calls.
+PyObject* fcp_on_stop(PyObject* module, PyObject* arguments);
 
 #endif

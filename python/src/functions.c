@@ -13,6 +13,9 @@ typedef struct fcp_function_object {
   PyObject* definition; ///< bytes
   unsigned char* known; ///< for each node, 1 if it has the definition
   size_t known_count;
+  struct fcp_function_object* origin; ///< function of owned_by(), whose `known` is used, or NULL
+  PyObject* owner;                    ///< object that the function keeps alive, or NULL
+  PyObject* name;                     ///< for errors, or NULL
 } fcp_function_object;
 
 /// Message of a call that was not sent yet.
@@ -36,20 +39,40 @@ fc_function fcp_run_function(void) {
 bool fcp_is_function(PyObject* object) { return Py_TYPE(object) == function_type; }
 bool fcp_is_message(PyObject* object) { return Py_TYPE(object) == message_type; }
 
-PyObject* fcp_new_function(fcp_job* job, PyObject* arguments) {
-  unsigned long long number = 0;
-  PyObject* definition = NULL;
-  if (!PyArg_ParseTuple(arguments, "KS", &number, &definition)) return NULL;
+static fcp_function_object* new_function(fcp_job* job, uint64_t number, PyObject* definition) {
   fcp_function_object* const self = PyObject_New(fcp_function_object, function_type);
   if (self == NULL) return NULL;
+  memset((char*)self + sizeof(PyObject), 0, sizeof *self - sizeof(PyObject));
   Py_INCREF((PyObject*)job);
   Py_INCREF(definition);
   self->job = job;
   self->number = number;
   self->definition = definition;
-  self->known = NULL;
-  self->known_count = 0;
-  return (PyObject*)self;
+  return self;
+}
+
+PyObject* fcp_new_function(fcp_job* job, PyObject* arguments) {
+  unsigned long long number = 0;
+  PyObject* definition = NULL;
+  if (!PyArg_ParseTuple(arguments, "KS", &number, &definition)) return NULL;
+  return (PyObject*)new_function(job, number, definition);
+}
+
+/// owned_by(owner, name): the same function, which keeps the owner alive.
+static PyObject* function_owned_by(PyObject* object, PyObject* arguments) {
+  fcp_function_object* const self = (fcp_function_object*)object;
+  PyObject* owner = NULL;
+  PyObject* name = NULL;
+  if (!PyArg_ParseTuple(arguments, "OU", &owner, &name)) return NULL;
+  fcp_function_object* const made = new_function(self->job, self->number, self->definition);
+  if (made == NULL) return NULL;
+  Py_INCREF(object);
+  Py_INCREF(owner);
+  Py_INCREF(name);
+  made->origin = self;
+  made->owner = owner;
+  made->name = name;
+  return (PyObject*)made;
 }
 
 static void function_dealloc(PyObject* object) {
@@ -57,6 +80,9 @@ static void function_dealloc(PyObject* object) {
   Py_DECREF((PyObject*)self->job);
   Py_DECREF(self->definition);
   free(self->known);
+  Py_XDECREF((PyObject*)self->origin);
+  Py_XDECREF(self->owner);
+  Py_XDECREF(self->name);
   PyTypeObject* const type = Py_TYPE(object);
   PyObject_Free(object);
   Py_DECREF(type);
@@ -75,8 +101,11 @@ static void mark_known(fcp_function_object* self, uint32_t id) {
   self->known[id] = 1;
 }
 
-/// Sends the definition of the function to the node, unless the node has it.
-static fc_status define(fcp_function_object* self, fc_node node) {
+/// Sends the definition of the function to the node, unless the node has it. If `may_block` is
+/// false, may return FC_WOULD_BLOCK, and does not wait until the node has the definition; later
+/// calls of this thread find it there.
+static fc_status define(fcp_function_object* self, fc_node node, bool may_block) {
+  if (self->origin != NULL) self = self->origin;
   if (node.id < self->known_count && self->known[node.id]) return FC_OK;
   char* bytes = NULL;
   Py_ssize_t size = 0;
@@ -84,23 +113,42 @@ static fc_status define(fcp_function_object* self, fc_node node) {
   PyBytes_AsStringAndSize(self->definition, &bytes, &size);
   const fc_bytes parts[2] = {{&self->number, sizeof self->number}, {bytes, (size_t)size}};
   fc_future* future = NULL;
-  fc_status status;
-  Py_BEGIN_ALLOW_THREADS
-  status = fc_callv(node, fcp_define_function(), parts, 2, &future);
-  Py_END_ALLOW_THREADS
+  fc_status status = FC_OK;
+  if (may_block) {
+    Py_BEGIN_ALLOW_THREADS
+    status = fc_callv(node, fcp_define_function(), parts, 2, &future);
+    Py_END_ALLOW_THREADS
+  } else {
+    status = fc_try_call_async(node, fcp_define_function(), parts, 2, &future);
+  }
   if (status != FC_OK) return status;
   fc_future_drop(future);
   mark_known(self, node.id);
   return FC_OK;
 }
 
-/// Sends the call to the node. If this returns FC_NODE_FAILED, the call has not run.
+/// Sends the definition again before the next call to the node.
+static void mark_unknown(fcp_function_object* self, uint32_t id) {
+  if (self->origin != NULL) self = self->origin;
+  if (id < self->known_count) self->known[id] = 0;
+}
+
+/// unknown_to(id): sends the definition again before the next call to the node.
+static PyObject* function_unknown_to(PyObject* object, PyObject* id_object) {
+  const unsigned long id = PyLong_AsUnsignedLong(id_object);
+  if (PyErr_Occurred()) return NULL;
+  mark_unknown((fcp_function_object*)object, (uint32_t)id);
+  Py_RETURN_NONE;
+}
+
+/// Sends the call to the node. If this returns FC_NODE_FAILED or FC_WOULD_BLOCK, the call has not
+/// run.
 static fc_status send_call(fcp_function_object* self, fc_node node, const fcp_message* m,
-                           fc_future** future) {
-  fc_status status = define(self, node);
+                           bool may_block, fc_future** future) {
+  fc_status status = define(self, node, may_block);
   if (status != FC_OK) return status;
   status = fc_try_call_async(node, fcp_run_function(), m->parts, m->part_count, future);
-  if (status == FC_WOULD_BLOCK) {
+  if (status == FC_WOULD_BLOCK && may_block) {
     Py_BEGIN_ALLOW_THREADS
     status = fc_call_asyncv(node, fcp_run_function(), m->parts, m->part_count, future);
     Py_END_ALLOW_THREADS
@@ -115,7 +163,7 @@ static fc_future* send_to_any(fcp_function_object* self, const fcp_message* m, u
     fc_node node;
     if (fcp_begin_call(self->job, FC_NO_NODE, &node) != 0) return NULL;
     fc_future* future = NULL;
-    const fc_status status = send_call(self, node, m, &future);
+    const fc_status status = send_call(self, node, m, true, &future);
     *id = node.id;
     if (status == FC_OK) return future;
     fcp_end_call(self->job, node.id);
@@ -138,8 +186,13 @@ static PyObject* call_once(fcp_function_object* self, const fcp_message* m) {
     fc_future_drop(future);
   } else {
     fc_status status = FC_OK;
-    result = fcp_finish_call(future, id, &status);
-    if (status == FC_NODE_FAILED) fcp_node_failed(self->job, id);
+    enum fcp_kind kind = FCP_PLAIN;
+    result = fcp_finish_call(future, id, &status, &kind);
+    if (kind == FCP_UNDEFINED) mark_unknown(self, id);
+    if (status == FC_NODE_FAILED) {
+      fcp_node_failed(self->job, id);
+      fcp_explain(self->job, id, self->name);
+    }
   }
   fcp_end_call(self->job, id);
   return result;
@@ -158,9 +211,11 @@ static PyObject* function_call(PyObject* object, PyObject* arguments, PyObject* 
   return result;
 }
 
-fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, fc_future** future) {
-  return send_call((fcp_function_object*)function, node, &((fcp_message_object*)message)->message,
-                   future);
+fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, uint64_t call,
+                   bool may_block, fc_future** future) {
+  fcp_message* const m = &((fcp_message_object*)message)->message;
+  fcp_number_call(m, call);
+  return send_call((fcp_function_object*)function, node, m, may_block, future);
 }
 
 /// encode(arguments, keywords): the message of a call, for Job.send().
@@ -186,6 +241,8 @@ static void message_dealloc(PyObject* object) {
 
 static PyMethodDef function_methods[] = {
     {"encode", function_encode, METH_VARARGS, NULL},
+    {"owned_by", function_owned_by, METH_VARARGS, NULL},
+    {"unknown_to", function_unknown_to, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

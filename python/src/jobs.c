@@ -83,6 +83,7 @@ static void end_job(fcp_job* self) {
   fc_queue* const queue = self->queue;
   self->job = NULL;
   self->queue = NULL;
+  Py_CLEAR(self->explain);
   if (!self->is_host) {
     fc_queue_close(queue);
     return;
@@ -99,6 +100,7 @@ static void job_dealloc(PyObject* object) {
   free(self->nodes);
   if (self->wake_fd >= 0) close(self->wake_fd);
   Py_XDECREF(self->refusal);
+  Py_XDECREF(self->explain);
   Py_XDECREF(self->before_wait);
   Py_XDECREF(self->after_wait);
   PyTypeObject* const type = Py_TYPE(object);
@@ -275,6 +277,16 @@ void fcp_node_failed(fcp_job* self, uint32_t id) {
   need(self, change_bit | (uint64_t)FC_CHANGE_FAILED << 32 | id);
 }
 
+void fcp_explain(fcp_job* self, uint32_t id, PyObject* name) {
+  if (self->explain == NULL || name == NULL) return;
+  PyObject* const error = fcp_take_exception();
+  PyObject* const explained =
+      PyObject_CallFunction(self->explain, "OIO", error, (unsigned)id, name);
+  if (explained != NULL) PyErr_SetObject((PyObject*)Py_TYPE(explained), explained);
+  Py_XDECREF(explained);
+  Py_XDECREF(error);
+}
+
 void fcp_end_call(fcp_job* self, uint32_t id) {
   fcp_node* const node = find_node(self, id);
   if (node != NULL && node->busy > 0) --node->busy;
@@ -322,24 +334,22 @@ int fcp_wait(fcp_job* self, fc_future* future) {
   return done;
 }
 
-PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_status) {
+PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_status,
+                          enum fcp_kind* kind) {
   const void* bytes = NULL;
   size_t size = 0;
   PyObject* result = NULL;
   const fc_status status = fc_future_get(future, &bytes, &size);
   *call_status = status;
+  *kind = FCP_PLAIN;
   if (status != FC_OK) {
     fcp_raise(status);
   } else {
-    enum fcp_kind kind = FCP_PLAIN;
-    result = fcp_result_of(bytes, size, &kind);
-    if (result != NULL && kind == FCP_EXCEPTION) {
+    result = fcp_result_of(bytes, size, kind);
+    if (result != NULL && *kind == FCP_EXCEPTION) {
       fcp_raise_remote(result, node);
       Py_CLEAR(result);
-    } else if (result != NULL && kind == FCP_RETURNED) {
-      Py_CLEAR(result);
-    } else if (result != NULL && kind == FCP_UNDEFINED) {
-      PyErr_Format(PyExc_RuntimeError, "node %u does not know the function", (unsigned)node);
+    } else if (*kind == FCP_RETURNED || *kind == FCP_STOPPED || *kind == FCP_UNDEFINED) {
       Py_CLEAR(result);
     }
   }
@@ -359,14 +369,17 @@ static int need_queue(fcp_job* self) {
   return -1;
 }
 
-/// send(function, message, node, tag): sends a call, whose result comes out of take().
+/// send(function, message, node, tag, may_block): sends a call, whose result comes out of take().
+/// Returns False if the call was not sent, because this would block.
 static PyObject* job_send(PyObject* object, PyObject* arguments) {
   fcp_job* const self = (fcp_job*)object;
   PyObject* function = NULL;
   PyObject* message = NULL;
   unsigned id = 0;
   unsigned long tag = 0;
-  if (!PyArg_ParseTuple(arguments, "OOIk", &function, &message, &id, &tag)) return NULL;
+  int may_block = 1;
+  if (!PyArg_ParseTuple(arguments, "OOIk|p", &function, &message, &id, &tag, &may_block))
+    return NULL;
   if (!fcp_is_function(function) || !fcp_is_message(message)) {
     PyErr_SetString(PyExc_TypeError, "send() takes a Function, a Message, and two numbers");
     return NULL;
@@ -374,13 +387,14 @@ static PyObject* job_send(PyObject* object, PyObject* arguments) {
   fc_node node;
   if (has_ended(self) || need_queue(self) != 0 || fcp_begin_call(self, id, &node) != 0) return NULL;
   fc_future* future = NULL;
-  fc_status status = fcp_send(function, message, node, &future);
+  fc_status status = fcp_send(function, message, node, tag, may_block != 0, &future);
   if (status == FC_OK) {
     status = fc_queue_add(self->queue, future, (uint64_t)id << 40 | tag);
     if (status != FC_OK) fc_future_drop(future);
   }
-  if (status == FC_OK) Py_RETURN_NONE;
+  if (status == FC_OK) Py_RETURN_TRUE;
   fcp_end_call(self, id);
+  if (status == FC_WOULD_BLOCK) Py_RETURN_FALSE;
   return fcp_raise(status);
 }
 
@@ -392,7 +406,8 @@ static fc_status take_at_once(fc_queue* queue, fc_completion* taken, size_t* cou
 }
 
 /// Returns (tag, node, outcome, value) for a completion. The outcome is 0 for a result, 1 for an
-/// exception, and 2 if the worker has returned the call.
+/// exception, 2 if the worker has returned the call, 3 if it has stopped it, 4 if it does not know
+/// the function, and 5 with an exception if it has ended.
 static PyObject* describe_completion(fcp_job* self, const fc_completion* completion) {
   if (completion->future == NULL) {
     const uint64_t tag = completion->tag & ~change_bit;
@@ -402,13 +417,14 @@ static PyObject* describe_completion(fcp_job* self, const fc_completion* complet
   const uint32_t node = (uint32_t)(completion->tag >> 40);
   fcp_end_call(self, node);
   fc_status status = FC_OK;
-  PyObject* value = fcp_finish_call(completion->future, node, &status);
+  enum fcp_kind kind = FCP_PLAIN;
+  PyObject* value = fcp_finish_call(completion->future, node, &status, &kind);
   int outcome = 0;
   if (value == NULL && PyErr_Occurred()) {
-    outcome = 1;
+    outcome = status == FC_NODE_FAILED ? 5 : 1;
     value = fcp_take_exception();
   } else if (value == NULL) {
-    outcome = 2;
+    outcome = kind == FCP_STOPPED ? 3 : kind == FCP_UNDEFINED ? 4 : 2;
     Py_INCREF(Py_None);
     value = Py_None;
   }
@@ -457,6 +473,17 @@ static PyObject* job_give_back(PyObject* object, PyObject* id_object) {
   Py_RETURN_NONE;
 }
 
+/// stop(id, tag): asks a worker to stop a call.
+static PyObject* job_stop(PyObject* object, PyObject* arguments) {
+  fcp_job* const self = (fcp_job*)object;
+  unsigned id = 0;
+  unsigned long tag = 0;
+  if (!PyArg_ParseTuple(arguments, "Ik", &id, &tag) || has_ended(self)) return NULL;
+  const fcp_node* const node = find_node(self, id);
+  if (node != NULL) fcp_ask_to_stop(node->node, tag);
+  Py_RETURN_NONE;
+}
+
 /// need(): makes wake_fd() readable, and lets take() return.
 static PyObject* job_need(PyObject* object, PyObject* unused) {
   (void)unused;
@@ -478,6 +505,20 @@ static PyObject* job_refuse(PyObject* object, PyObject* text) {
   Py_INCREF(text);
   Py_XDECREF(self->refusal);
   self->refusal = text;
+  Py_RETURN_NONE;
+}
+
+/// set_explain(explain): explain(error, node, name) returns the exception for a function whose
+/// worker has ended.
+static PyObject* job_set_explain(PyObject* object, PyObject* explain) {
+  fcp_job* const self = (fcp_job*)object;
+  PyObject* const old = self->explain;
+  self->explain = NULL;
+  if (explain != Py_None) {
+    Py_INCREF(explain);
+    self->explain = explain;
+  }
+  Py_XDECREF(old);
   Py_RETURN_NONE;
 }
 
@@ -516,6 +557,8 @@ static PyMethodDef job_methods[] = {
     {"send", job_send, METH_VARARGS, NULL},
     {"take", job_take, METH_VARARGS, NULL},
     {"give_back", job_give_back, METH_O, NULL},
+    {"stop", job_stop, METH_VARARGS, NULL},
+    {"set_explain", job_set_explain, METH_O, NULL},
     {"need", job_need, METH_NOARGS, NULL},
     {"wake_fd", job_wake_fd, METH_NOARGS, NULL},
     {"refuse", job_refuse, METH_O, NULL},

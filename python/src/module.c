@@ -9,6 +9,8 @@ static PyMethodDef methods[] = {
     {"serve", fcp_serve, METH_VARARGS, NULL},
     {"begin_wait", fcp_begin_wait, METH_NOARGS, NULL},
     {"end_wait", fcp_end_wait, METH_NOARGS, NULL},
+    {"set_stop", fcp_set_stop, METH_O, NULL},
+    {"on_stop", fcp_on_stop, METH_VARARGS, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

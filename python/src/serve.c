@@ -61,7 +61,7 @@ static void want_calls_back(fc_reply* reply, const void* bytes, size_t size, voi
 fc_status fcp_ask_to_return(fc_node node) {
   static fc_function number;
   if (number == 0) number = fc_named(return_name);
-  return fc_post(node, number, NULL, 0);
+  return fcp_tell(node, number, NULL, 0);
 }
 
 /// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers.
@@ -128,8 +128,8 @@ static void reply_result(fc_reply* reply, PyObject* result) {
 
 static PyObject* call_function(PyObject* function, const char* bytes, size_t size) {
   static const fcp_header no_arguments;
-  if (size == sizeof(uint64_t) + sizeof no_arguments &&
-      memcmp(bytes + sizeof(uint64_t), &no_arguments, sizeof no_arguments) == 0) {
+  if (size == sizeof(fcp_prefix) + sizeof no_arguments &&
+      memcmp(bytes + sizeof(fcp_prefix), &no_arguments, sizeof no_arguments) == 0) {
     return PyObject_CallNoArgs(function);
   }
   PyObject* const both = fcp_arguments_of(bytes, size);
@@ -142,21 +142,33 @@ static PyObject* call_function(PyObject* function, const char* bytes, size_t siz
   return result;
 }
 
+static void reply_kind(fc_reply* reply, enum fcp_kind kind) {
+  const fcp_header header = {(uint32_t)kind, 0};
+  fc_reply_bytes(reply, &header, sizeof header);
+}
+
 static void run(const fc_taken* call) {
-  static const fcp_header undefined = {FCP_UNDEFINED, 0};
-  uint64_t number = 0;
-  if (call->size < sizeof number) {
+  fcp_prefix prefix;
+  if (call->size < sizeof prefix) {
     fc_reply_error(call->reply, "ValueError", "a call without the number of a function");
     return;
   }
-  memcpy(&number, call->bytes, sizeof number);
-  PyObject* const function = fcp_function(number);
-  if (function == NULL && !PyErr_Occurred()) {
-    fc_reply_bytes(call->reply, &undefined, sizeof undefined);
-    return;
-  }
+  memcpy(&prefix, call->bytes, sizeof prefix);
+  const fcp_run this_run = fcp_begin_run(call, prefix.call);
+  PyObject* const function = this_run.is_stopped ? NULL : fcp_function(prefix.function);
+  const bool is_unknown = function == NULL && !PyErr_Occurred();
   PyObject* const result =
       function == NULL ? NULL : call_function(function, call->bytes, call->size);
+  const bool is_stopped = fcp_end_run(this_run) && result == NULL && fcp_is_stop();
+  if (is_stopped || this_run.is_stopped) {
+    PyErr_Clear();
+    reply_kind(call->reply, FCP_STOPPED);
+    return;
+  }
+  if (is_unknown) {
+    reply_kind(call->reply, FCP_UNDEFINED);
+    return;
+  }
   if (result == NULL) {
     reply_exception(call->reply);
     return;
