@@ -53,7 +53,10 @@ class Call:
     def may_run(self) -> bool:
         """Marks the future as running. Returns False if the call was cancelled."""
         # A call that comes back from a worker is running already.
-        return self.future.node is not None or self.future.set_running_or_notify_cancel()
+        if self.future.node is not None or self.future.set_running_or_notify_cancel():
+            return True
+        self.future.forget()
+        return False
 
     def name(self) -> str:
         """Returns the name of the function."""
@@ -68,7 +71,7 @@ class Worker:
     """A worker of a pool."""
 
     __slots__ = ("node", "pid", "calls", "begun", "is_ready", "is_full", "has_failed", "must_go", "watched", "since",
-                 "was_asked", "stops", "failed", "give_up_at")
+                 "asked", "stops", "failed", "give_up_at")
 
     def __init__(self, node: int, pid: int) -> None:
         self.node = node
@@ -80,7 +83,7 @@ class Worker:
         self.has_failed = False
         self.must_go = False  # true if it gets no more calls, and is replaced after its last one
         self.since = 0.0  # time at which the call that runs has begun
-        self.was_asked = False  # true if it was asked to return the calls that it has
+        self.asked = 0.0  # time at which it was asked to return the calls that it has
         self.watched = -1  # descriptor that becomes readable when the process ends
         self.stops: set[int] = set()  # calls that are being stopped
         self.failed: list[tuple[Call, Exception]] = []  # calls that wait for the reason of its end
@@ -96,7 +99,7 @@ def settle(outcomes: Outcomes) -> None:
     outcomes.reverse()
     while outcomes:
         future, outcome, value = outcomes.pop()
-        future.call = None
+        future.forget()
         try:
             if outcome == STOPPED:
                 future.set_stopped()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import os
 import signal
 import time
@@ -73,6 +74,15 @@ class Executor(concurrent.futures.Executor):
             self._pool = Pool(settings)
             # The pool's thread keeps the pool, which ends when nobody can submit any more.
             weakref.finalize(self, Pool.shut, self._pool).atexit = False
+        self._set_submit()
+
+    def _set_submit(self) -> None:
+        """Chooses the way of calls of submit()."""
+        self._submit: Callable[..., Any] = self._pool.submit
+        if self._timeout is not None:
+            self._submit = functools.partial(self._pool.submit, seconds=self._timeout)
+        elif isinstance(self._pool, Pool):
+            self._submit = self._pool.express.submit
 
     def with_timeout(self, seconds: float | None) -> Executor:
         """Returns an executor with the same workers, whose calls have this time limit, or none.
@@ -86,6 +96,7 @@ class Executor(concurrent.futures.Executor):
         made._max_workers = self._max_workers
         made._pool = self._pool
         made._origin = self  # type: ignore[attr-defined] # which keeps the workers
+        made._set_submit()
         return made
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -93,9 +104,7 @@ class Executor(concurrent.futures.Executor):
 
         If the arguments cannot be pickled, the future contains the error at once.
         """
-        if not callable(fn):
-            _arguments.function("the first argument of submit()", fn)
-        return self._pool.submit(fn, args, kwargs, self._timeout)  # type: ignore[no-any-return]
+        return self._submit(fn, args, kwargs)  # type: ignore[no-any-return]
 
     def function(self, fn: Callable[P, T]) -> Callable[P, T]:
         """Returns a function that calls `fn` on a worker and waits for the result.

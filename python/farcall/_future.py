@@ -5,9 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 from concurrent.futures import _base
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from . import _arguments
+from . import _arguments, _core
 
 T = TypeVar("T")
 
@@ -15,31 +15,22 @@ T = TypeVar("T")
 _states = threading.RLock()
 
 
-class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
+class Future(_core.Future, concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg,misc]
     """Result of a task that may not have ended yet: a concurrent.futures.Future.
 
     `node` is the number of the worker that runs or has run the task, and None before.
     """
 
-    node: int | None = None
-    pool: Any = None  # pool whose thread sets the result
-    call: Any = None  # call of the pool, until it has ended
-    _made: threading.Condition | None = None
-    _state: str = _base.PENDING
-    _result: Any = None
-    _exception: BaseException | None = None
-
-    # The members of the base class cost more than all the rest, so they are made when a thread has to wait.
-    def __init__(self) -> None:  # pylint: disable=super-init-not-called
-        pass
+    # The members are in the base class, which is written in C. The condition and its lists cost more than all the rest,
+    # so they are made when a thread has to wait, or a callback is added.
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
         if self._made is None:
             with _states:
                 if self._made is None:
-                    self._waiters: list[Any] = []
-                    self._done_callbacks: list[Any] = []
+                    self._waiters = []
+                    self._done_callbacks = []
                     self._made = threading.Condition()
             if self.pool is not None and not self.has_ended():
                 self.pool.need_thread()
@@ -51,25 +42,21 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
             self.pool.need_thread()
         return self.has_ended()
 
-    def has_ended(self) -> bool:
-        """Like done(), but leaves the pool alone."""
-        return self._state in (_base.CANCELLED, _base.CANCELLED_AND_NOTIFIED, _base.FINISHED)
+    if TYPE_CHECKING:
+        def result(self, timeout: float | None = None) -> T:
+            """Returns the result, or raises the exception. Waits for them, at most for `timeout` seconds."""
 
-    def result(self, timeout: float | None = None) -> T:
-        """Returns the result, or raises the exception. Waits for them, at most for `timeout` seconds."""
-        if self._state == _base.FINISHED and self._exception is None:
-            return self._result  # type: ignore[no-any-return]
+    def _wait_for_result(self, timeout: float | None) -> T:
+        """Returns the result, after result() has not found it."""
         if timeout is None and self.pool is not None and not self.has_ended():
             self.pool.help(self)
-            if self._state == _base.FINISHED and self._exception is None:
-                return self._result  # type: ignore[no-any-return]
-        return super().result(timeout)  # type: ignore[no-any-return]
+        return concurrent.futures.Future.result(self, timeout)  # type: ignore[no-any-return]
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Returns the exception, or None if there is none. Waits like result()."""
         if timeout is None and self.pool is not None and not self.has_ended():
             self.pool.help(self)
-        return super().exception(timeout)
+        return concurrent.futures.Future.exception(self, timeout)
 
     def stop(self, grace: float = 2.0) -> bool:
         """Ends the call: cancels it if it has not begun, and otherwise interrupts it. Does not wait for its end.
@@ -120,3 +107,6 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
             self._result, self._exception = result, exception
             self._state = _base.FINISHED
             return True
+
+
+_core.set_future_type(Future)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import _functions
+from . import _arguments, _functions
 from ._calls import Settings
 from ._future import Future
 
@@ -26,6 +26,7 @@ class InPlace:
     def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
                seconds: float | None = None) -> Future[Any]:
         """Calls the function, and returns a future that has its result."""
+        _arguments.function("the first argument of submit()", function)
         self.check()
         return _run(function, arguments, keywords)
 

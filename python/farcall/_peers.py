@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, wait
 from typing import Any
 
-from . import _worker
+from . import _arguments, _worker
 from ._calls import (EXCEPTION, GRACE_SECONDS, NODE_FAILED, RESULT, RETURNED, STOPPED, UNKNOWN, Call, Settings,
                      settle)
 from ._errors import NodeFailed, Timeout
@@ -67,6 +67,7 @@ class Peers:
     def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
                seconds: float | None = None, retries: int = 0) -> Future[Any]:
         """Calls a function on the next worker."""
+        _arguments.function("the first argument of submit()", function)
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         try:
@@ -345,4 +346,5 @@ def executor() -> Executor:
             _executor._max_workers = len(_worker.job.alive()) or 1  # pylint: disable=protected-access
             _executor._pool = Peers()  # pylint: disable=protected-access
             _executor._timeout = None  # pylint: disable=protected-access
+            _executor._set_submit()  # pylint: disable=protected-access
         return _executor

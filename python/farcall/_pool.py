@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
 from typing import Any
 
-from . import _functions
+from . import _arguments, _core, _functions
 from ._calls import (EXCEPTION, GRACE_SECONDS, NODE_FAILED, RESULT, RETURNED, STOPPED, UNKNOWN, Call, Outcomes,
                      Settings, Worker, settle)
 from ._errors import NodeFailed, Timeout
@@ -26,7 +26,7 @@ _FAILED = 2
 # Workers get more calls than they can run, up to about this time of work and this number, so that they need not wait
 # for the next one. If one runs a call for longer, and another worker is free, it returns the others.
 _AHEAD_SECONDS = 0.004
-_MOST_AHEAD = 64
+_MOST_AHEAD = 512
 _STALL_SECONDS = 0.01
 # Time between two looks at signals.
 _SLICE_NS = 50_000_000
@@ -51,15 +51,13 @@ class Pool(Staff):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._next = 1
-        self._seconds = 1.0  # estimate of the time of a call
         self._is_full = False  # true if a worker's lane had no space for a message
         self._limits: list[Call] = []  # calls that are being stopped
         self._has_limits = False  # true if calls have had time limits
         self._maps: set[int] = set()  # results of map() that were not read to their end
         self._taken: deque[tuple[Any, ...]] = deque()
-        self._role = threading.Lock()  # held by the thread that takes results
-        self._is_needed = False
-        self._is_watching = False  # true if the thread wakes up from time to time
+        self.express = _core.Express(self.job, self, self.functions.by_name, self._pending, self._taken.append)
+        self.express.kinds(*_functions.KINDS)
         self._has_begun_watch = False  # true until the thread has woken up for it
         self._idle_rounds = 0
         self._watch_ms = _WATCH_MS
@@ -70,17 +68,20 @@ class Pool(Staff):
             self._start(settings.size)
         except BaseException:
             self.job.end()
+            self.express.close(_refuse)
             raise
         self._thread = threading.Thread(target=self._run, name="farcall-queue")
         self._thread.daemon = True
         _pools.add(self)
         self._thread.start()
+        self.express.is_open = not self.needs_futures()
 
     # ---- calls
 
     def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
                seconds: float | None = None) -> Future[Any]:
         """Calls a function on a worker that is free, at once or later. `seconds` is its time limit."""
+        _arguments.function("the first argument of submit()", function)
         future: Future[Any] = Future()
         try:
             target, message = self.functions.encode(function, arguments, keywords)
@@ -119,25 +120,31 @@ class Pool(Staff):
         """True if the calls of a Function must be calls of the pool, too."""
         return self._settings.counts_calls() or self._settings.retries > 0
 
+    def enqueue_new(self, future: Future[Any], target: Any, message: Any, function: Any) -> None:
+        """Adds a call that express could not send."""
+        self.enqueue(Call(future, target, message, function))
+
     def enqueue(self, call: Call, may_be_shut: bool = False) -> None:
         """Adds a call."""
         call.future.pool = self
         outcomes: Outcomes = []
         with self._lock:
-            self._check(may_be_shut)
+            try:
+                self._check(may_be_shut)
+            except Exception:
+                call.future.forget()
+                raise
             if call.seconds is not None:
                 self._has_limits = True
                 self._watch_ms = max(1, min(self._watch_ms, int(call.seconds * 1000)))
-                if self._is_needed:
+                if self.express.is_needed:
                     self._wake()
             worker = None if self._pending else self._free_worker()
             if worker is None:
                 self._pending.append(call)
                 self.need_thread()
             elif call.may_run():
-                if worker.calls:
-                    self.need_thread()
-                elif not self._is_watching:
+                if not self.express.is_watching:
                     self._watch_calls()
                 self._send(call, worker, outcomes)
         settle(outcomes)
@@ -149,17 +156,20 @@ class Pool(Staff):
     def _check(self, may_be_shut: bool = False) -> None:
         if self._broken is not None:
             raise BrokenExecutor(str(self._broken)) from self._broken
-        if _is_ending:
-            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-        if self._is_shut and not may_be_shut:
-            raise RuntimeError("cannot schedule new futures after shutdown")
+        if _is_ending or self._is_shut and not may_be_shut:
+            _refuse()
+
+    def _count(self, worker: Worker) -> int:
+        """Returns the number of calls that the worker has."""
+        return len(worker.calls) + self.express.calls(worker.node)
 
     def _free_worker(self) -> Worker | None:
         """Returns the worker that gets the next call, or None if all have enough."""
         best, least = None, self._window()
         for worker in self._workers.values():
-            if worker.is_ready and not worker.is_full and len(worker.calls) < least:
-                best, least = worker, len(worker.calls)
+            count = self._count(worker)
+            if worker.is_ready and not worker.is_full and count < least:
+                best, least = worker, count
                 if least == 0:
                     break
         return best
@@ -168,14 +178,14 @@ class Pool(Staff):
         """Returns how many calls a worker gets at a time."""
         if self._settings.counts_calls():
             return 1
-        return max(1, min(int(_AHEAD_SECONDS / self._seconds), _MOST_AHEAD))
+        return max(1, min(int(_AHEAD_SECONDS / self.express.seconds), _MOST_AHEAD))
 
     def _measure(self, worker: Worker, count: int) -> None:
         """Estimates the time of a call, after the worker has ended some. A long call counts at once."""
         now = time.monotonic()
         seconds = (now - worker.since) / count
         worker.since = now
-        self._seconds = max(seconds, self._seconds + (seconds - self._seconds) / 8, 1e-6)
+        self.express.seconds = max(seconds, self.express.seconds + (seconds - self.express.seconds) / 8, 1e-6)
 
     def _ask_stalled(self) -> bool:
         """Lets workers that have run a call for long return the others, if a worker is free for them.
@@ -183,13 +193,14 @@ class Pool(Staff):
         Returns True if a worker may stall later.
         """
         with self._lock:
-            if not any(w.is_ready and not w.calls for w in self._workers.values()):
+            if not any(w.is_ready and not self._count(w) for w in self._workers.values()):
                 return False
-            behind = [w for w in self._workers.values() if len(w.calls) > 1]
+            behind = [w for w in self._workers.values() if self._count(w) > 1]
             now = time.monotonic()
             for worker in behind:
-                if now - worker.since >= _STALL_SECONDS and not worker.was_asked:
-                    worker.was_asked = True
+                since = max(worker.since, self.express.since(worker.node))
+                if now - max(since, worker.asked) >= _STALL_SECONDS:
+                    worker.asked = now
                     self.job.give_back(worker.node)
             return bool(behind)
 
@@ -214,7 +225,6 @@ class Pool(Staff):
         if not worker.calls:
             worker.since = time.monotonic()
         worker.calls[tag] = call
-        worker.was_asked = False
         try:
             is_sent = self.job.send(call.function, call.message, worker.node, tag, False)
         except NodeFailed:
@@ -249,11 +259,22 @@ class Pool(Staff):
 
     # ---- stops and time limits
 
+    def _adopt(self, future: Future[Any], needs_message: bool) -> Call:
+        """Returns a Call for a future of express, which this pool knows from now on."""
+        function, called, worker = future.function, future.called, self._workers[future.node or 0]
+        found = self.express.hand_over(future) if needs_message else None
+        call = Call(future, function, None if found is None else found[1], called)
+        call.worker = worker
+        call.tag = self._next if found is None else found[0]
+        self._next += found is None
+        self._calls[call.tag] = worker.calls[call.tag] = call
+        return call
+
     def stop(self, future: Future[Any], grace: float) -> bool:
         """Stops a call that may run. Returns False if it has ended."""
         outcomes: Outcomes = []
         with self._lock:
-            call = future.call
+            call = self._adopt(future, True) if future.is_express else future.call
             if call is None or future.has_ended():
                 return False
             if call.worker is not None:
@@ -268,7 +289,7 @@ class Pool(Staff):
         """Asks the worker to stop the call, and to return those that wait behind it."""
         worker = call.worker
         assert worker is not None
-        if len(worker.calls) > 1:
+        if self._count(worker) > 1:
             grace = max(grace, _RETURN_SECONDS)
         kill_at = time.monotonic() + grace
         if call.kill_at is None:
@@ -321,42 +342,28 @@ class Pool(Staff):
 
     def need_thread(self) -> None:
         """Lets the thread of the pool take results until all calls have ended."""
-        if not self._is_needed and not self._has_ended:
-            self._is_needed = True
+        if not self.express.is_needed and not self._has_ended:
+            self.express.is_needed = True
             self.job.need()
 
     def _wake(self) -> None:
         """Lets the thread of the pool look at the time, even if it waits for results already."""
-        self._is_needed = True
+        self.express.is_needed = True
         if not self._has_ended:
             self.job.need()
 
     def _watch_calls(self) -> None:
         """Lets the thread of the pool take the results of calls whose futures the program has dropped."""
-        self._is_watching = True
+        self.express.is_watching = True
         self._has_begun_watch = True
         os.eventfd_write(self._wake_fd, 1)
 
     def help(self, future: Future[Any]) -> None:
         """Takes results in the calling thread until the future has its result, unless another thread takes them.
 
-        This saves a change of threads. Futures with callbacks, and all else, are left to the pool's thread. A signal
-        handler may raise an exception anywhere in this function, so it changes nothing that cannot be done again.
+        This saves a change of threads. Futures with callbacks, and all else, are left to the pool's thread.
         """
-        if self._thread is threading.current_thread():
-            self._help_in_callback(future)
-        if self._is_needed or not self._role.acquire(blocking=False):
-            return
-        try:
-            while not self._is_needed and not self._has_ended and not future.has_ended():
-                self.job.take(_SLICE_NS, self._taken.append)
-                while self._taken:
-                    if not self._take_simple(self._taken[0]):
-                        self.need_thread()
-                        return
-                    self._taken.popleft()
-        finally:
-            self._role.release()
+        self.express.help(future)
 
     def _help_in_callback(self, future: Future[Any]) -> None:
         """Takes results in a callback that waits for the future, and that runs on the pool's thread."""
@@ -369,6 +376,8 @@ class Pool(Staff):
         tag, node, what, value = completion
         if tag is None:
             return not node
+        if not isinstance(tag, int):
+            return False
         with self._lock:
             call, worker = self._calls.get(tag), self._workers.get(node)
             if call is None:
@@ -377,34 +386,35 @@ class Pool(Staff):
                     or not call.future.settle_alone(value)):
                 return False
             self._measure(worker, 1)
-            call.future.call = None
+            call.future.forget()
             self._drop(call)
             return True
 
     # ---- the thread
 
     def _run(self) -> None:
+        self.express.thread = threading.get_ident()
         while not self._is_done():
             if not self._sleep():
                 continue
-            if not self._role.acquire(blocking=False):
+            if not self.express.try_role():
                 self._wake()  # so that a thread in help() leaves the role to this thread
-                self._role.acquire()
+                self.express.take_role()
             try:
                 self._take_all()
             finally:
-                self._role.release()
+                self.express.leave_role()
         self._end()
 
     def _sleep(self) -> bool:
         """Waits until the thread is needed, or a worker has ended. Returns False if there is nothing to take."""
-        events = self._poll.poll(self._watch_ms if self._is_watching else None)
+        events = self._poll.poll(self._watch_ms if self.express.is_watching else None)
         if not events:
             with self._lock:
-                if self._calls:
+                if self._has_calls():
                     return True
                 self._idle_rounds += 1
-                self._is_watching = self._idle_rounds < _MOST_IDLE_ROUNDS
+                self.express.is_watching = self._idle_rounds < _MOST_IDLE_ROUNDS
             return False
         self._idle_rounds = 0
         is_watch = False
@@ -416,11 +426,11 @@ class Pool(Staff):
             elif descriptor in self._watched:
                 self._taken.append((None, self._watched[descriptor], _FAILED, None))
         # Leave calls that have just begun to the threads that wait for them.
-        return not is_watch or self._is_needed or bool(self._taken)
+        return not is_watch or self.express.is_needed or bool(self._taken)
 
     def _take_all(self) -> None:
         """Takes changes of nodes, and results until all calls have ended."""
-        self._is_needed = True
+        self.express.is_needed = True
         while True:
             self.job.take(self._timeout_ns(), self._taken.append)
             is_idle = not self._taken
@@ -429,8 +439,8 @@ class Pool(Staff):
             except Exception as error:  # pylint: disable=broad-except
                 self._break(error)
             with self._lock:
-                if is_idle and not (self._calls or self._taken or self._dying or self._is_full):
-                    self._is_needed = False
+                if is_idle and not (self._has_calls() or self._taken or self._dying or self._is_full):
+                    self.express.is_needed = False
                     return
 
     def _take_some(self) -> None:
@@ -473,13 +483,14 @@ class Pool(Staff):
         finally:
             settle(outcomes)
 
-    def _end_call(self, tag: int, node: int, what: int, value: Any, outcomes: Outcomes, counts: dict[Worker, int],
+    def _end_call(self, tag: Any, node: int, what: int, value: Any, outcomes: Outcomes, counts: dict[Worker, int],
                   returned: list[Call]) -> bool:
         """Ends a call, whose future gets its result later. Returns True if the worker has failed."""
-        call = self._calls.get(tag)
+        worker = self._workers[node]
+        call = (self._calls.get(tag) if isinstance(tag, int) else
+                self._adopt(tag, what in (RETURNED, UNKNOWN, NODE_FAILED)))
         if call is None:
             return False
-        worker = self._workers[node]
         has_failed = what == NODE_FAILED
         is_stopped = call.kill_at is not None
         if is_stopped:
@@ -508,7 +519,7 @@ class Pool(Staff):
     def _timeout_ns(self) -> int:
         """Returns how long the thread waits for results, in nanoseconds."""
         # A thread in help() may have left elements.
-        if self._taken or not (self._calls or self._dying or self._is_full):
+        if self._taken or not (self._has_calls() or self._dying or self._is_full):
             return 0
         seconds = math.inf
         if self._dying:
@@ -525,7 +536,11 @@ class Pool(Staff):
     def _is_done(self) -> bool:
         with self._lock:
             is_closed = self._is_shut or self._broken is not None
-            return is_closed and not (self._calls or self._pending or self._dying or self._maps)
+            return is_closed and not (self._has_calls() or self._pending or self._dying or self._maps)
+
+    def _has_calls(self) -> bool:
+        """True if workers have calls."""
+        return bool(self._calls) or self.express.total() > 0
 
     # ---- the end
 
@@ -542,6 +557,7 @@ class Pool(Staff):
     def shut(self) -> None:
         """Accepts no more calls. Takes no lock, so that any code may call it, for instance a finalizer."""
         self._is_shut = True
+        self.express.is_open = False
         if not self._has_ended:
             self.job.need()
 
@@ -549,7 +565,9 @@ class Pool(Staff):
         """Cancels the calls that no worker has got."""
         with self._lock:
             pending = [call for call in self._pending if call.future.node is None]
-            self._pending = deque(call for call in self._pending if call.future.node is not None)
+            kept = [call for call in self._pending if call.future.node is not None]
+            self._pending.clear()  # the same deque, because express has it
+            self._pending.extend(kept)
         for call in pending:
             call.future.cancel()
             call.may_run()
@@ -560,7 +578,7 @@ class Pool(Staff):
             return
         while self._maps and self._thread.is_alive():
             with self._lock:
-                if not (self._calls or self._pending or self._dying):
+                if not (self._has_calls() or self._pending or self._dying):
                     return
             self._thread.join(_WATCH_MS / 1000)
         self._thread.join(seconds)
@@ -577,13 +595,20 @@ class Pool(Staff):
         self.kill()
 
     def _end(self) -> None:
-        with self._role, self._lock:
+        self.express.take_role()
+        with self._lock:
             self._has_ended = True
             self._is_shut = True
             for worker in self._workers.values():
                 self._unwatch(worker)
         self.job.end()
+        self.express.leave_role()
+        self.express.close(_refuse)
         _pools.discard(self)
+
+
+def _refuse(*_: Any) -> Any:
+    raise RuntimeError("cannot schedule new futures after " + ("interpreter " if _is_ending else "") + "shutdown")
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()

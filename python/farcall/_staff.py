@@ -52,6 +52,9 @@ class Staff:
     def _send(self, call: Call, worker: Worker, outcomes: Outcomes) -> None:
         raise NotImplementedError
 
+    def _count(self, worker: Worker) -> int:
+        raise NotImplementedError
+
     def _is_done(self) -> bool:
         raise NotImplementedError
 
@@ -100,8 +103,8 @@ class Staff:
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
 
-        def ready(_: Any) -> None:
-            error = future.exception()
+        def ready(done: Any) -> None:
+            error = done.exception()
             if error is not None and not isinstance(error, NodeFailed):
                 self._break(error)
                 return
@@ -164,7 +167,7 @@ class Staff:
         settle(outcomes)
 
     def _forget_if_failed(self, worker: Worker) -> None:
-        if worker.has_failed and not worker.calls and self._workers.pop(worker.node, None) is not None:
+        if worker.has_failed and not self._count(worker) and self._workers.pop(worker.node, None) is not None:
             self._unwatch(worker)
             self.job.forget(worker.node)
 

@@ -134,6 +134,7 @@ typedef struct fcp_job {
   bool is_host;
   int wake_fd;           ///< eventfd that becomes readable if the thread of the pool is needed
   PyObject* refusal;     ///< text of the reason why there will be no more nodes, or NULL
+  PyObject* express;     ///< the fcp_express of the job, which is not owned, or NULL
   PyObject* explain;     ///< explain(error, node, name) returns an exception; may be NULL
   PyObject* before_wait; ///< called before a call waits, or NULL
   PyObject* after_wait;  ///< called after it
@@ -154,18 +155,29 @@ void fcp_node_failed(fcp_job* job, uint32_t id);
 void fcp_explain(fcp_job* job, uint32_t id, PyObject* name);
 /// Counts one call of the node less.
 void fcp_end_call(fcp_job* job, uint32_t id);
+/// Finds the node with the fewest calls that can be chosen, if it has fewer than `most` calls.
+bool fcp_free_node(fcp_job* job, uint32_t most, fc_node* node);
+/// Counts one more call of the node.
+void fcp_count_call(fcp_job* job, uint32_t id);
+/// Returns the result of a call that has ended, or its exception, or None, and drops the future.
+/// Sets `*outcome` as in Job.take().
+PyObject* fcp_outcome_of(fc_future* future, uint32_t node, int* outcome);
+/// Returns an element for Job.take(), or None if the completion needs no more work.
+PyObject* fcp_describe_completion(fcp_job* job, const fc_completion* completion);
+int64_t fcp_now_ns(void);
 /// Waits until the future is ready: first with the GIL, for a short time. Returns -1 if a signal
 /// handler has raised an exception.
 int fcp_wait(fcp_job* job, fc_future* future);
 /// Returns the result of a call that has ended, or raises its error, and drops the future.
 /// Returns NULL without an exception if the call has neither a result nor an error; `*kind` then
 /// says why. `*status` is set to the status of the call.
-PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* status,
-                          enum fcp_kind* kind);
+PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* status, enum fcp_kind* kind);
 
 // ---- functions and messages (functions.c) -------------------------------------------------------
 
 int fcp_add_function_types(PyObject* module);
+/// Returns a new Message of a call. Sets `*is_plain` to true if all values are immutable.
+PyObject* fcp_encode(PyObject* function, PyObject* arguments, PyObject* keywords, bool* is_plain);
 /// Returns a new Function: function(number, definition).
 PyObject* fcp_new_function(fcp_job* job, PyObject* arguments);
 /// Sends a call with this number to the node. If this returns FC_NODE_FAILED or FC_WOULD_BLOCK, the
@@ -188,6 +200,56 @@ fc_status fcp_tell(fc_node node, fc_function function, const void* bytes, size_t
 PyObject* fcp_begin_wait(PyObject* module, PyObject* unused);
 PyObject* fcp_end_wait(PyObject* module, PyObject* unused);
 PyObject* fcp_die_with_parent(PyObject* module, PyObject* unused);
+
+// ---- futures (future.c) -------------------------------------------------------------------------
+
+/// State of a future, as in concurrent.futures.
+enum fcp_state { FCP_PENDING, FCP_RUNNING, FCP_CANCELLED, FCP_NOTIFIED, FCP_FINISHED };
+
+/// Members of a future.
+typedef struct fcp_future {
+  PyObject ob_base;
+  int state;        ///< an fcp_state
+  uint32_t node;    ///< node of the call
+  bool has_node;    ///< true once the call was sent
+  bool is_express;  ///< true while the future is in a list of Express
+  uint64_t number;  ///< number of the call, by which it can be stopped
+  PyObject* result; ///< or NULL
+  PyObject* exception;
+  PyObject* made;      ///< condition, or NULL if no thread has waited and no callback was added
+  PyObject* waiters;   ///< list, made with the condition
+  PyObject* callbacks; ///< list, made with the condition
+  PyObject* pool;      ///< pool that sets the result, or NULL
+  PyObject* call;      ///< Call of the pool, or NULL
+  PyObject* called;    ///< function of the program, for calls of Express
+  PyObject* function;  ///< Function, for calls of Express
+  PyObject* message;   ///< Message that can be sent again, or NULL
+  PyObject* arguments; ///< arguments from which the message can be made again, or NULL
+  PyObject* express;   ///< Express that has sent the call, or NULL
+  struct fcp_future* next;
+  struct fcp_future* previous;
+} fcp_future;
+
+int fcp_add_future_type(PyObject* module);
+PyObject* fcp_set_future_type(PyObject* module, PyObject* type);
+bool fcp_is_future(PyObject* object);
+/// Returns a new farcall.Future.
+fcp_future* fcp_new_future(void);
+/// Drops what was needed to send the call again.
+void fcp_forget_call(fcp_future* future);
+static inline bool fcp_future_has_ended(const fcp_future* future) {
+  return future->state > FCP_RUNNING;
+}
+
+// ---- the fast way of calls (express.c) ----------------------------------------------------------
+
+int fcp_add_express_type(PyObject* module);
+/// True if the completion with this tag is for fcp_complete().
+bool fcp_is_express_tag(uint64_t tag);
+/// Ends a call of Express. Returns an element for Job.take(), or None.
+PyObject* fcp_complete(fcp_job* job, const fc_completion* completion);
+/// Takes results until the future has its result, or until another thread takes them.
+int fcp_help(PyObject* express, fcp_future* future);
 
 // ---- stops of calls (stops.c) -------------------------------------------------------------------
 

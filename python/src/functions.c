@@ -218,18 +218,25 @@ fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, uint64_t
   return send_call((fcp_function_object*)function, node, m, may_block, future);
 }
 
-/// encode(arguments, keywords): the message of a call, for Job.send().
-static PyObject* function_encode(PyObject* object, PyObject* arguments) {
-  fcp_function_object* const self = (fcp_function_object*)object;
-  PyObject* positional = NULL;
-  PyObject* keywords = NULL;
-  if (!PyArg_ParseTuple(arguments, "O!O", &PyTuple_Type, &positional, &keywords)) return NULL;
+PyObject* fcp_encode(PyObject* function, PyObject* arguments, PyObject* keywords, bool* is_plain) {
   fcp_message_object* const made = PyObject_New(fcp_message_object, message_type);
   if (made == NULL) return NULL;
-  const int done = fcp_message_of_call(&made->message, self->number, positional, keywords);
+  fcp_message* const m = &made->message;
+  const uint64_t number = ((fcp_function_object*)function)->number;
+  const int done = fcp_message_of_call(m, number, arguments, keywords);
+  *is_plain = m->pickled == NULL;
   if (done == 0) return (PyObject*)made;
   Py_DECREF(made);
   return NULL;
+}
+
+/// encode(arguments, keywords): the message of a call, for Job.send().
+static PyObject* function_encode(PyObject* object, PyObject* arguments) {
+  PyObject* positional = NULL;
+  PyObject* keywords = NULL;
+  if (!PyArg_ParseTuple(arguments, "O!O", &PyTuple_Type, &positional, &keywords)) return NULL;
+  bool is_plain = false;
+  return fcp_encode(object, positional, keywords, &is_plain);
 }
 
 static void message_dealloc(PyObject* object) {

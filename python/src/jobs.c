@@ -19,7 +19,7 @@ static const uint64_t change_bit = UINT64_C(1) << 63;
 
 enum { most_taken = 64 };
 
-static int64_t now_ns(void) {
+int64_t fcp_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
@@ -245,6 +245,11 @@ static fcp_node* least_busy(fcp_job* self) {
   return best;
 }
 
+static void count_call(fcp_node* node) {
+  ++node->busy;
+  node->called = node->called || node->ready;
+}
+
 int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
   fcp_node* found;
   for (;;) {
@@ -265,10 +270,21 @@ int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
     Py_END_ALLOW_THREADS
     if (PyErr_CheckSignals() != 0) return -1;
   }
-  ++found->busy;
-  found->called = found->called || found->ready;
+  count_call(found);
   *node = found->node;
   return 0;
+}
+
+bool fcp_free_node(fcp_job* self, uint32_t most, fc_node* node) {
+  const fcp_node* const found = least_busy(self);
+  if (found == NULL || found->busy >= most) return false;
+  *node = found->node;
+  return true;
+}
+
+void fcp_count_call(fcp_job* self, uint32_t id) {
+  fcp_node* const node = find_node(self, id);
+  if (node != NULL) count_call(node);
 }
 
 void fcp_node_failed(fcp_job* self, uint32_t id) {
@@ -317,7 +333,7 @@ int fcp_wait(fcp_job* self, fc_future* future) {
   int64_t end = 0;
   for (int i = 1; !fc_future_test(future); ++i) {
     if (i % 16 != 0) continue;
-    const int64_t now = now_ns();
+    const int64_t now = fcp_now_ns();
     if (end == 0) end = now + spin_ns;
     if (now < end) continue;
     done = sleep_until_ready(future);
@@ -405,29 +421,34 @@ static fc_status take_at_once(fc_queue* queue, fc_completion* taken, size_t* cou
   return fc_queue_take(queue, taken, most_taken, most, count);
 }
 
+PyObject* fcp_outcome_of(fc_future* future, uint32_t node, int* outcome) {
+  fc_status status = FC_OK;
+  enum fcp_kind kind = FCP_PLAIN;
+  PyObject* const value = fcp_finish_call(future, node, &status, &kind);
+  *outcome = 0;
+  if (value != NULL) return value;
+  if (PyErr_Occurred()) {
+    *outcome = status == FC_NODE_FAILED ? 5 : 1;
+    return fcp_take_exception();
+  }
+  *outcome = kind == FCP_STOPPED ? 3 : kind == FCP_UNDEFINED ? 4 : 2;
+  Py_RETURN_NONE;
+}
+
 /// Returns (tag, node, outcome, value) for a completion. The outcome is 0 for a result, 1 for an
 /// exception, 2 if the worker has returned the call, 3 if it has stopped it, 4 if it does not know
 /// the function, and 5 with an exception if it has ended.
-static PyObject* describe_completion(fcp_job* self, const fc_completion* completion) {
+PyObject* fcp_describe_completion(fcp_job* self, const fc_completion* completion) {
   if (completion->future == NULL) {
     const uint64_t tag = completion->tag & ~change_bit;
     return Py_BuildValue("(OkIO)", Py_None, (unsigned long)(tag & UINT32_MAX),
                          (unsigned)(tag >> 32), Py_None);
   }
+  if (fcp_is_express_tag(completion->tag)) return fcp_complete(self, completion);
   const uint32_t node = (uint32_t)(completion->tag >> 40);
   fcp_end_call(self, node);
-  fc_status status = FC_OK;
-  enum fcp_kind kind = FCP_PLAIN;
-  PyObject* value = fcp_finish_call(completion->future, node, &status, &kind);
   int outcome = 0;
-  if (value == NULL && PyErr_Occurred()) {
-    outcome = status == FC_NODE_FAILED ? 5 : 1;
-    value = fcp_take_exception();
-  } else if (value == NULL) {
-    outcome = kind == FCP_STOPPED ? 3 : kind == FCP_UNDEFINED ? 4 : 2;
-    Py_INCREF(Py_None);
-    value = Py_None;
-  }
+  PyObject* const value = fcp_outcome_of(completion->future, node, &outcome);
   return Py_BuildValue("(kIiN)", (unsigned long)(completion->tag & ((UINT64_C(1) << 40) - 1)),
                        (unsigned)node, outcome, value);
 }
@@ -454,7 +475,11 @@ static PyObject* job_take(PyObject* object, PyObject* arguments) {
   if (status == FC_TIMEOUT) Py_RETURN_NONE;
   if (status != FC_OK) return fcp_raise(status);
   for (size_t i = 0; i < count; ++i) {
-    PyObject* const each = describe_completion(self, &taken[i]);
+    PyObject* const each = fcp_describe_completion(self, &taken[i]);
+    if (each == Py_None) {
+      Py_DECREF(each);
+      continue;
+    }
     PyObject* const done = each == NULL ? NULL : PyObject_CallFunctionObjArgs(append, each, NULL);
     if (done == NULL) PyErr_WriteUnraisable(object);
     Py_XDECREF(done);

@@ -9,6 +9,7 @@ static PyMethodDef methods[] = {
     {"serve", fcp_serve, METH_VARARGS, NULL},
     {"begin_wait", fcp_begin_wait, METH_NOARGS, NULL},
     {"end_wait", fcp_end_wait, METH_NOARGS, NULL},
+    {"set_future_type", fcp_set_future_type, METH_O, NULL},
     {"set_stop", fcp_set_stop, METH_O, NULL},
     {"on_stop", fcp_on_stop, METH_VARARGS, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
@@ -17,7 +18,8 @@ static PyMethodDef methods[] = {
 
 static int execute(PyObject* module) {
   if (PyModule_AddStringConstant(module, "version", fc_version()) != 0 ||
-      fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0) {
+      fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0 ||
+      fcp_add_future_type(module) != 0 || fcp_add_express_type(module) != 0) {
     return -1;
   }
   return fcp_register_definitions();

@@ -5,10 +5,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-// Stops of calls in a worker. A handler of farcall, which runs without Python, receives the number of
-// the call. If the call has not begun, it will not run. If it runs, the handler sends a signal to
-// the main thread, because a signal also ends system calls such as sleeps. The handler of the signal
-// runs in the main thread with the GIL, and raises an exception in the thread of the call.
+// Stops of calls in a worker. A handler of farcall, which runs without Python, receives the number
+// of the call. If the call has not begun, it will not run. If it runs, the handler sends a signal
+// to the main thread, because a signal also ends system calls such as sleeps. The handler of the
+// signal runs in the main thread with the GIL, and raises an exception in the thread of the call.
 
 enum { most_running = 256, most_stopped = 256 };
 

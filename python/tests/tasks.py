@@ -219,7 +219,7 @@ def nested_stop(executor, path):
 def nested_timeout(executor, seconds):
     """Calls a task with a time limit."""
     try:
-        executor.with_timeout(seconds).submit(time.sleep, 60).result()
+        executor.with_timeout(seconds).submit(pid_after, "/no/such/file").result()
     except farcall.Timeout as late:
         return str(late)
 
