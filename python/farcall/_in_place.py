@@ -35,6 +35,10 @@ class InPlace:
         """Calls the function for each row."""
         return _run(_functions.apply_chunk, (function, rows, is_flat), {})
 
+    def has_room(self) -> bool:
+        """Returns True, because calls run at once."""
+        return True
+
     def frozen(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns the function itself."""
         return function

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from typing import Any
 
-from . import _errors
+from . import _core, _errors
 from ._future import Future
 
 # Chunks of map() take about this time on a worker.
@@ -59,7 +59,11 @@ class Map:
     def _may_send(self) -> bool:
         if self._most_ahead is not None:
             return self._ahead < self._most_ahead
-        return not self._is_adaptive or len(self._chunks) < self._most_chunks
+        if not self._is_adaptive:
+            return True
+        # Chunks of short calls are not worth the thread that sends calls when workers become free.
+        return len(self._chunks) < self._most_chunks and (
+            self._size == 1 or not self._chunks or self._pool.has_room())
 
     def _adapt(self, seconds: float, length: int) -> None:
         if self._is_adaptive and length == self._size:
@@ -67,7 +71,11 @@ class Map:
             self._size = max(1, min(wanted, _GROWTH * self._size, _MOST_IN_A_CHUNK))
 
     def results(self) -> Iterator[Any]:
-        """Yields the results in their order."""
+        """Returns an iterator over the results in their order, with a method close()."""
+        return _core.Results(self.lists())
+
+    def lists(self) -> Iterator[list[Any]]:
+        """Yields lists of results in their order."""
         try:
             while self._chunks:
                 future, length = self._chunks.popleft()
@@ -79,9 +87,7 @@ class Map:
                 self._adapt(seconds, length)
                 if description is None:
                     self._fill()
-                results.reverse()
-                while results:
-                    yield results.pop()
+                yield results
                 if description is not None:
                     raise _errors.of_remote(description, node or 0)
         finally:

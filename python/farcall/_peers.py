@@ -111,6 +111,10 @@ class Peers:
         """Calls a function for each row of arguments, as one call."""
         return self.submit(apply_chunk, (function, rows, is_flat), {}, seconds)
 
+    def has_room(self) -> bool:
+        """Returns True, because all calls are sent at once."""
+        return True
+
     def frozen(self, function: Callable[..., Any]) -> Any:
         """Returns the Function for the present state of a function."""
         with self._lock:

@@ -23,10 +23,7 @@ from ._staff import Staff
 
 # Changes of nodes, as in farcall.h.
 _FAILED = 2
-# Workers get more calls than they can run, up to about this time of work and this number, so that they need not wait
-# for the next one. If one runs a call for longer, and another worker is free, it returns the others.
-_AHEAD_SECONDS = 0.004
-_MOST_AHEAD = 512
+# Time after which a worker returns the calls behind the call that it runs, if another worker is free.
 _STALL_SECONDS = 0.01
 # Time between two looks at signals.
 _SLICE_NS = 50_000_000
@@ -95,6 +92,9 @@ class Pool(Staff):
     def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool,
                      seconds: float | None = None) -> Future[Any]:
         """Calls a function for each row of arguments, as one call. Works after shut() as long as a map() goes on."""
+        if seconds is None and self.express.is_open:
+            made: Future[Any] = self.express.submit(_functions.apply_chunk, (function, rows, is_flat), {})
+            return made
         future: Future[Any] = Future()
         try:
             target, message = self.functions.encode(_functions.apply_chunk, (function, rows, is_flat), {})
@@ -103,6 +103,10 @@ class Pool(Staff):
             return future
         self.enqueue(Call(future, target, message, function, seconds), self._is_shut and not self._has_ended)
         return future
+
+    def has_room(self) -> bool:
+        """True if a call would be sent at once."""
+        return not self._pending and self.express.has_room()
 
     def frozen(self, function: Callable[..., Any]) -> Any:
         """Returns the Function for the present state of a function."""
@@ -178,14 +182,14 @@ class Pool(Staff):
         """Returns how many calls a worker gets at a time."""
         if self._settings.counts_calls():
             return 1
-        return max(1, min(int(_AHEAD_SECONDS / self.express.seconds), _MOST_AHEAD))
+        return self.express.window()
 
     def _measure(self, worker: Worker, count: int) -> None:
         """Estimates the time of a call, after the worker has ended some. A long call counts at once."""
         now = time.monotonic()
         seconds = (now - worker.since) / count
         worker.since = now
-        self.express.seconds = max(seconds, self.express.seconds + (seconds - self.express.seconds) / 8, 1e-6)
+        self.express.seconds = max(seconds, (self.express.seconds + seconds) / 2, 1e-6)
 
     def _ask_stalled(self) -> bool:
         """Lets workers that have run a call for long return the others, if a worker is free for them.

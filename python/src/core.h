@@ -241,6 +241,10 @@ static inline bool fcp_future_has_ended(const fcp_future* future) {
   return future->state > FCP_RUNNING;
 }
 
+// ---- results of map() (results.c) ---------------------------------------------------------------
+
+int fcp_add_results_type(PyObject* module);
+
 // ---- the fast way of calls (express.c) ----------------------------------------------------------
 
 int fcp_add_express_type(PyObject* module);

@@ -15,8 +15,10 @@ static PyTypeObject* express_type;
 static const uint64_t express_bit = UINT64_C(1) << 62;
 /// Bit of the number of a call, which distinguishes it from the numbers of the pool.
 static const uint64_t number_bit = UINT64_C(1) << 39;
-/// Workers get more calls than they can run, up to this time of work and this number.
-static const double ahead_seconds = 0.004;
+/// Workers get more calls than they can run, up to about this time of work and this number, so that
+/// they need not wait for the next one. If one runs a call for longer, and another worker is free,
+/// it returns the others.
+static const double ahead_seconds = 0.008;
 static const int64_t slice_ns = 50000000;
 static const int64_t spin_ns = 5000;
 /// Time for which submit() waits for a free worker, if calls are short.
@@ -174,7 +176,7 @@ static void measure(fcp_express* self, uint32_t node, uint32_t count) {
   const double now = (double)fcp_now_ns() * 1e-9;
   const double seconds = (now - of->since) / count;
   of->since = now;
-  double estimate = self->seconds + (seconds - self->seconds) / 8;
+  double estimate = (self->seconds + seconds) / 2;
   if (estimate < seconds) estimate = seconds;
   self->seconds = estimate < 1e-6 ? 1e-6 : estimate;
 }
@@ -458,6 +460,20 @@ static PyObject* express_calls(PyObject* object, PyObject* node_object) {
   return PyLong_FromUnsignedLong(node < self->list_count ? self->lists[node].count : 0);
 }
 
+/// has_room(): True if a node is free.
+static PyObject* express_has_room(PyObject* object, PyObject* unused) {
+  (void)unused;
+  fcp_express* const self = (fcp_express*)object;
+  fc_node node;
+  return PyBool_FromLong(self->job != NULL && fcp_free_node(self->job, window(self), &node));
+}
+
+/// window(): the number of calls that a node gets at a time.
+static PyObject* express_window(PyObject* object, PyObject* unused) {
+  (void)unused;
+  return PyLong_FromUnsignedLong(window((fcp_express*)object));
+}
+
 /// since(node): the time at which the first call of the node has begun, at the earliest.
 static PyObject* express_since(PyObject* object, PyObject* node_object) {
   const fcp_express* const self = (fcp_express*)object;
@@ -525,6 +541,8 @@ static PyMethodDef methods[] = {
     {"help", express_help, METH_O, NULL},
     {"hand_over", express_hand_over, METH_O, NULL},
     {"calls", express_calls, METH_O, NULL},
+    {"has_room", express_has_room, METH_NOARGS, NULL},
+    {"window", express_window, METH_NOARGS, NULL},
     {"since", express_since, METH_O, NULL},
     {"total", express_total, METH_NOARGS, NULL},
     {"kinds", express_kinds, METH_VARARGS, NULL},

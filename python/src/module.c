@@ -19,7 +19,8 @@ static PyMethodDef methods[] = {
 static int execute(PyObject* module) {
   if (PyModule_AddStringConstant(module, "version", fc_version()) != 0 ||
       fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0 ||
-      fcp_add_future_type(module) != 0 || fcp_add_express_type(module) != 0) {
+      fcp_add_future_type(module) != 0 || fcp_add_express_type(module) != 0 ||
+      fcp_add_results_type(module) != 0) {
     return -1;
   }
   return fcp_register_definitions();
