@@ -15,7 +15,7 @@ T = TypeVar("T")
 _states = threading.RLock()
 
 
-class Future(_core.Future, concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg,misc]
+class Future(_core.Future, concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
     """Result of a task that may not have ended yet: a concurrent.futures.Future.
 
     `node` is the number of the worker that runs or has run the task, and None before.
@@ -34,7 +34,8 @@ class Future(_core.Future, concurrent.futures.Future, Generic[T]):  # type: igno
                     self._made = threading.Condition()
             if self.pool is not None and not self.has_ended():
                 self.pool.need_thread()
-        return self._made
+        made: threading.Condition = self._made
+        return made
 
     def done(self) -> bool:
         """True if the future has a result or an exception, or was cancelled."""

@@ -8,13 +8,21 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, wait
 from typing import Any
 
-from . import _arguments, _worker
+from . import _arguments, _core, _errors, _worker
 from ._calls import (EXCEPTION, GRACE_SECONDS, NODE_FAILED, RESULT, RETURNED, STOPPED, UNKNOWN, Call, Settings,
                      settle)
 from ._errors import NodeFailed, Timeout
 from ._executor import Executor
 from ._functions import Functions, apply_chunk
 from ._future import Future
+
+# Calls that a thread runs in a task that waits for them, within each other. Others run in threads of their own.
+_MOST_NESTED = 32
+# Time after which calls to this worker are sent although no task waits for them, and number of such times without a
+# call after which the thread sleeps.
+_POLL_NS = 5_000_000
+_MOST_IDLE_POLLS = 20
+
 
 class _Counter:
     """Calls of a task that have not ended. While there are some, another thread serves in place of the task."""
@@ -52,8 +60,12 @@ class Peers:
         self._calls: dict[int, tuple[Call, _Counter | None]] = {}
         self._limits: dict[int, float] = {}  # times at which calls are stopped, by their tags
         self._next = 1
-        self._turn = self.job.own()
+        self._own = self._turn = self.job.own()
         self._local = threading.local()
+        # Calls to this worker are not sent at once, because a task that waits for one runs it itself.
+        self._unsent: dict[Call, _Counter] = {}
+        self._is_polling = False  # true if the thread sends such calls from time to time
+        self._idle_polls = 0
         threading.Thread(target=self._run, name="farcall-queue", daemon=True).start()
 
     def _counter(self) -> _Counter | None:
@@ -88,6 +100,27 @@ class Peers:
             nodes = self.job.alive()
             node = call.future.node = next((n for n in nodes if n > self._turn), nodes[0])
             self._turn = node
+            if node == self._own and counter is not None and call.seconds is None and call.kill_at is None:
+                self._unsent[call] = counter
+                begins = not self._is_polling
+                self._is_polling = True
+            else:
+                begins = None
+        if begins is None:
+            self._send_to(node, call, counter)
+        elif begins:
+            self.job.need()
+
+    def _send_unsent(self) -> None:
+        """Sends the calls to this worker, so that other threads run them."""
+        with self._lock:
+            calls = list(self._unsent.items())
+            self._unsent.clear()
+        for call, counter in calls:
+            self._send_to(self._own, call, counter)
+
+    def _send_to(self, node: int, call: Call, counter: _Counter | None) -> None:
+        with self._lock:
             self.job.meet(node)
             self.job.choose(node, True)
             tag = call.tag = self._next
@@ -136,10 +169,39 @@ class Peers:
         return future.result()
 
     def need_thread(self) -> None:
-        """Does nothing, because a thread takes results at all times."""
+        """Sends all calls, because a task waits for some of them. A thread takes results at all times."""
+        if self._unsent:
+            self._send_unsent()
 
     def help(self, future: Future[Any]) -> None:
-        """Does nothing, because a thread takes results at all times."""
+        """Runs the call in the task that waits for it, if it was not sent."""
+        if not self._unsent:
+            return
+        with self._lock:
+            counter = self._unsent.pop(future.call, None)
+        self._send_unsent()
+        if counter is None:
+            return
+        depth = getattr(self._local, "depth", 0)
+        if depth >= _MOST_NESTED:
+            self._send_to(self._own, future.call, counter)
+            return
+        self._local.depth = depth + 1
+        try:
+            self._run_here(future.call)
+        finally:
+            self._local.depth = depth
+
+    def _run_here(self, call: Call) -> None:
+        value: Any = None
+        try:
+            outcome, value = RESULT, _core.run_here(call.function, call.message)
+        except _errors.Stopped:
+            settle([call.stopped()])
+            raise
+        except BaseException as error:  # pylint: disable=broad-except
+            outcome, value = EXCEPTION, _errors.of_remote(_errors.describe(error), self._own)
+        settle([(call.future, outcome, value)])
 
     def stop(self, future: Future[Any], grace: float) -> bool:
         """Interrupts a call. Returns False if it has ended.
@@ -149,10 +211,15 @@ class Peers:
         """
         with self._lock:
             call = future.call
-            if call is None or call.tag not in self._calls or future.has_ended():
-                return False
-            self._begin_stop(call, grace)
-        self.job.need()
+            is_unsent = self._unsent.pop(call, None) is not None
+            if not is_unsent:
+                if call is None or call.tag not in self._calls or future.has_ended():
+                    return False
+                self._begin_stop(call, grace)
+        if is_unsent:
+            settle([call.stopped()])
+        else:
+            self.job.need()
         return True
 
     def _begin_stop(self, call: Call, grace: float) -> None:
@@ -205,13 +272,26 @@ class Peers:
         while True:
             taken: list[tuple[Any, ...]] = []
             try:
-                self.job.take(self._check_limits(), taken.append)
+                timeout = self._check_limits()
+                if self._is_polling:
+                    timeout = _POLL_NS if timeout < 0 else min(timeout, _POLL_NS)
+                self.job.take(timeout, taken.append)
             except RuntimeError:
                 return  # the job has ended
+            if self._is_polling and not taken:
+                self._poll()
             for tag, _, outcome, value in taken:
                 if tag is not None:
                     self._finish(tag, outcome, value)
                 del value
+
+    def _poll(self) -> None:
+        """Sends calls to this worker for which no task waits."""
+        self._idle_polls = 0 if self._unsent else self._idle_polls + 1
+        if self._unsent:
+            self._send_unsent()
+        with self._lock:
+            self._is_polling = self._idle_polls < _MOST_IDLE_POLLS or bool(self._unsent)
 
     def check(self) -> None:
         """Does nothing, because the executor can be used as long as the task runs."""

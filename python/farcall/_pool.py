@@ -47,7 +47,6 @@ class Pool(Staff):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._next = 1
         self._is_full = False  # true if a worker's lane had no space for a message
         self._limits: list[Call] = []  # calls that are being stopped
         self._has_limits = False  # true if calls have had time limits
@@ -221,8 +220,7 @@ class Pool(Staff):
         return outcomes
 
     def _send(self, call: Call, worker: Worker, outcomes: Outcomes) -> None:
-        tag = call.tag = self._next
-        self._next += 1
+        tag = call.tag = self.express.number()
         call.worker = worker
         call.future.node = worker.node
         self._calls[tag] = call
@@ -265,12 +263,10 @@ class Pool(Staff):
 
     def _adopt(self, future: Future[Any], needs_message: bool) -> Call:
         """Returns a Call for a future of express, which this pool knows from now on."""
-        function, called, worker = future.function, future.called, self._workers[future.node or 0]
-        found = self.express.hand_over(future) if needs_message else None
-        call = Call(future, function, None if found is None else found[1], called)
-        call.worker = worker
-        call.tag = self._next if found is None else found[0]
-        self._next += found is None
+        number, message = self.express.hand_over(future, needs_message)
+        call = Call(future, future.function, message, future.called)
+        worker = call.worker = self._workers[future.node or 0]
+        call.tag = number
         self._calls[call.tag] = worker.calls[call.tag] = call
         return call
 
@@ -503,6 +499,7 @@ class Pool(Staff):
             self._set_ready(worker, False)
         else:
             self._deaths_in_a_row = 0
+        tag = call.tag
         self._drop(call)
         if what in (RESULT, EXCEPTION):
             counts[worker] = counts.get(worker, 0) + 1
@@ -512,6 +509,10 @@ class Pool(Staff):
         elif what in (RETURNED, UNKNOWN):
             if what == UNKNOWN:
                 call.function.unknown_to(node)
+            returned.append(call)
+        elif self._is_killed:
+            self._explain_later(call, worker, value)
+        elif not self.job.may_have_begun(node, tag):
             returned.append(call)
         elif call.tries < self._settings.retries:
             call.tries += 1

@@ -34,6 +34,7 @@ class Staff:
         self._dying: list[Worker] = []  # workers whose calls wait for the reason of their end
         self._deaths_in_a_row = 0
         self._is_shut = False
+        self._is_killed = False  # true if all workers were killed, so that no call is sent again
         self._broken: BaseException | None = None
         self.job = _core.Job()
         self.job.set_explain(self._explained_now)
@@ -73,6 +74,7 @@ class Staff:
             worker = self._workers[node] = Worker(node, pid)
             self._pids[node] = pid
             self._watch(worker)
+            self.job.track(node)
             if self._initial is None:
                 self._set_ready(worker, True)
             else:
@@ -161,7 +163,7 @@ class Staff:
             if self._deaths_in_a_row > 3 * self._settings.size:
                 raise StartFailed(f"workers end as soon as they have started; the last one (pid {worker.pid}) "
                                   f"{self._zygote.end_of(worker.pid, 0.5)}")
-            if self._broken is not None or self._is_shut and not self._pending:
+            if self._broken is not None or self._is_killed or self._is_shut and not self._pending:
                 return
             outcomes = self._start(1)
         settle(outcomes)
@@ -224,7 +226,11 @@ class Staff:
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Sends a signal to all workers, by default one that kills them, so that their calls fail."""
         with self._lock:
+            self._is_killed = True
             self._zygote.kill([worker.pid for worker in self._workers.values()], number)
+            outcomes: Outcomes = [call.stopped() for call in self._pending]
+            self._pending.clear()
+        settle(outcomes)
 
     def pids(self) -> dict[int, int]:
         """Returns the process IDs of the workers by their nodes."""

@@ -110,6 +110,8 @@ int fcp_register_definitions(void);
 /// Returns the function with this number as a borrowed object. Returns NULL without an exception if
 /// the number has no definition.
 PyObject* fcp_function(uint64_t number);
+/// Adds a definition, as if a caller had sent it.
+int fcp_define(uint64_t number, const char* bytes, size_t size);
 /// Returns the name of the handler.
 fc_function fcp_define_function(void);
 
@@ -122,6 +124,7 @@ typedef struct fcp_node {
   bool chosen;   ///< true if fcp_begin_call() may choose the node
   bool ready;    ///< true if the node could be chosen at any time
   bool called;   ///< true if the node got a call since it could be chosen first
+  void* latest;  ///< mapped memory of the node, with the highest number of a call that has begun
 } fcp_node;
 
 /// Job of this process, as the host or as a worker that calls other workers.
@@ -176,6 +179,15 @@ PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* status, e
 // ---- functions and messages (functions.c) -------------------------------------------------------
 
 int fcp_add_function_types(PyObject* module);
+/// Returns the bytes of a message in one piece, which the caller must free by free(), or NULL.
+char* fcp_joined(const fcp_message* m);
+/// run_here(function, message): runs a call in this thread, with copies of its arguments, and
+/// returns a copy of the result.
+PyObject* fcp_run_here(PyObject* module, PyObject* arguments);
+/// Returns the message in a Message.
+const fcp_message* fcp_message_in(PyObject* object);
+/// Returns the function of a Function, as workers load it.
+PyObject* fcp_loaded(PyObject* function);
 /// Returns a new Message of a call. Sets `*is_plain` to true if all values are immutable.
 PyObject* fcp_encode(PyObject* function, PyObject* arguments, PyObject* keywords, bool* is_plain);
 /// Returns a new Function: function(number, definition).
@@ -269,6 +281,13 @@ fcp_run fcp_begin_run(const fc_taken* call, uint64_t number);
 bool fcp_end_run(fcp_run run);
 /// True if the pending exception is the exception that stops a call.
 bool fcp_is_stop(void);
+/// Registers the handler that fcp_track() calls. Call it before the process serves.
+fc_status fcp_register_latest(void);
+/// Lets the worker note which calls of this process have begun, in memory that this process reads.
+/// Returns its address here, or NULL if there is none. Needs no GIL.
+void* fcp_track(fc_job* job, fc_node node);
+/// True if the call may have begun. `latest` is the address from fcp_track().
+bool fcp_may_have_begun(const void* latest, uint64_t call);
 /// Asks a worker to stop a call of this process: not to run it, or to raise an exception in it.
 fc_status fcp_ask_to_stop(fc_node node, uint64_t call);
 PyObject* fcp_set_stop(PyObject* module, PyObject* type);

@@ -13,8 +13,6 @@ static PyTypeObject* express_type;
 
 /// Bit of a tag of the queue whose other bits are the address of a future.
 static const uint64_t express_bit = UINT64_C(1) << 62;
-/// Bit of the number of a call, which distinguishes it from the numbers of the pool.
-static const uint64_t number_bit = UINT64_C(1) << 39;
 /// Workers get more calls than they can run, up to about this time of work and this number, so that
 /// they need not wait for the next one. If one runs a call for longer, and another worker is free,
 /// it returns the others.
@@ -339,7 +337,7 @@ static PyObject* leave_to_pool(fcp_express* self, fcp_future* f, PyObject* funct
 static bool send_to(fcp_express* self, fc_node node, list* to, fcp_future* f, PyObject* function,
                     PyObject* message) {
   fc_future* sent = NULL;
-  f->number = number_bit | ++self->next;
+  f->number = ++self->next;
   fcp_count_call(self->job, node.id);
   fc_status status = fcp_send(function, message, node, f->number, false, &sent);
   if (status == FC_OK) {
@@ -432,24 +430,33 @@ static PyObject* express_submit(PyObject* object, PyObject* const* arguments, Py
 
 // ---- for the pool -------------------------------------------------------------------------------
 
-/// hand_over(future): leaves a call that was sent to the pool. Returns (number, message), or None
-/// if the call has ended.
-static PyObject* express_hand_over(PyObject* object, PyObject* future) {
+/// hand_over(future, needs_message): leaves a call that was sent to the pool. Returns its number,
+/// and its Message or None.
+static PyObject* express_hand_over(PyObject* object, PyObject* arguments) {
   fcp_express* const self = (fcp_express*)object;
-  if (!fcp_is_future(future)) {
-    PyErr_SetString(PyExc_TypeError, "hand_over() takes a Future");
+  PyObject* future = NULL;
+  int needs_message = 0;
+  if (!PyArg_ParseTuple(arguments, "Op", &future, &needs_message)) return NULL;
+  if (!fcp_is_future(future) || ((fcp_future*)future)->function == NULL) {
+    PyErr_SetString(PyExc_TypeError, "hand_over() takes a Future of Express");
     return NULL;
   }
   fcp_future* const f = (fcp_future*)future;
-  if (f->is_express)
-    unlink_future(self, f);
-  else if (f->function == NULL)
-    Py_RETURN_NONE;
-  bool is_plain = false;
-  PyObject* message = f->message;
+  if (f->is_express) unlink_future(self, f);
+  PyObject* message = needs_message ? f->message : Py_None;
   Py_XINCREF(message);
-  if (message == NULL) message = fcp_encode(f->function, f->arguments, Py_None, &is_plain);
-  return message == NULL ? NULL : Py_BuildValue("(KN)", (unsigned long long)f->number, message);
+  if (message == NULL) {
+    bool is_plain = false;
+    message = fcp_encode(f->function, f->arguments, Py_None, &is_plain);
+  }
+  if (message == NULL) return NULL;
+  return Py_BuildValue("(KN)", (unsigned long long)f->number, message);
+}
+
+/// number(): the number of the next call. Numbers grow in the order of sending.
+static PyObject* express_number(PyObject* object, PyObject* unused) {
+  (void)unused;
+  return PyLong_FromUnsignedLongLong((unsigned long long)++((fcp_express*)object)->next);
 }
 
 /// calls(node): the number of calls of the node.
@@ -539,7 +546,8 @@ static PyMemberDef members[] = {
 static PyMethodDef methods[] = {
     {"submit", (PyCFunction)(void (*)(void))express_submit, METH_FASTCALL, NULL},
     {"help", express_help, METH_O, NULL},
-    {"hand_over", express_hand_over, METH_O, NULL},
+    {"hand_over", express_hand_over, METH_VARARGS, NULL},
+    {"number", express_number, METH_NOARGS, NULL},
     {"calls", express_calls, METH_O, NULL},
     {"has_room", express_has_room, METH_NOARGS, NULL},
     {"window", express_window, METH_NOARGS, NULL},

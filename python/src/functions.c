@@ -218,6 +218,20 @@ fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, uint64_t
   return send_call((fcp_function_object*)function, node, m, may_block, future);
 }
 
+const fcp_message* fcp_message_in(PyObject* object) {
+  return &((fcp_message_object*)object)->message;
+}
+
+PyObject* fcp_loaded(PyObject* object) {
+  const fcp_function_object* const self = (fcp_function_object*)object;
+  PyObject* const found = fcp_function(self->number);
+  if (found != NULL || PyErr_Occurred()) return found;
+  char* bytes = NULL;
+  Py_ssize_t size = 0;
+  PyBytes_AsStringAndSize(self->definition, &bytes, &size);
+  return fcp_define(self->number, bytes, (size_t)size) == 0 ? fcp_function(self->number) : NULL;
+}
+
 PyObject* fcp_encode(PyObject* function, PyObject* arguments, PyObject* keywords, bool* is_plain) {
   fcp_message_object* const made = PyObject_New(fcp_message_object, message_type);
   if (made == NULL) return NULL;

@@ -97,6 +97,9 @@ static void end_job(fcp_job* self) {
 static void job_dealloc(PyObject* object) {
   fcp_job* const self = (fcp_job*)object;
   if (self->job != NULL) end_job(self);
+  for (size_t i = 0; i < self->node_count; ++i) {
+    if (self->nodes[i].latest != NULL) fc_unmap(self->nodes[i].latest);
+  }
   free(self->nodes);
   if (self->wake_fd >= 0) close(self->wake_fd);
   Py_XDECREF(self->refusal);
@@ -181,8 +184,41 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
   if (PyErr_Occurred()) return NULL;
   fcp_node* const node = find_node(self, (uint32_t)id);
-  if (node != NULL) *node = self->nodes[--self->node_count];
+  if (node == NULL) Py_RETURN_NONE;
+  if (node->latest != NULL) fc_unmap(node->latest);
+  *node = self->nodes[--self->node_count];
   Py_RETURN_NONE;
+}
+
+/// track(id): lets a node note which calls have begun, for may_have_begun().
+static PyObject* job_track(PyObject* object, PyObject* id_object) {
+  fcp_job* const self = (fcp_job*)object;
+  const unsigned long id = PyLong_AsUnsignedLong(id_object);
+  if (PyErr_Occurred() || has_ended(self)) return NULL;
+  fcp_node* found = find_node(self, (uint32_t)id);
+  if (found == NULL) Py_RETURN_NONE;
+  const fc_node node = found->node;
+  fc_job* const job = self->job;
+  void* latest = NULL;
+  Py_BEGIN_ALLOW_THREADS
+  latest = fcp_track(job, node);
+  Py_END_ALLOW_THREADS
+  found = find_node(self, (uint32_t)id);
+  if (found != NULL) {
+    found->latest = latest;
+  } else if (latest != NULL) {
+    fc_unmap(latest);
+  }
+  Py_RETURN_NONE;
+}
+
+/// may_have_begun(id, number): False if the node has not begun the call with this number.
+static PyObject* job_may_have_begun(PyObject* object, PyObject* arguments) {
+  unsigned id = 0;
+  unsigned long number = 0;
+  if (!PyArg_ParseTuple(arguments, "Ik", &id, &number)) return NULL;
+  const fcp_node* const node = find_node((fcp_job*)object, id);
+  return PyBool_FromLong(node == NULL || fcp_may_have_begun(node->latest, number));
 }
 
 /// remove(id): ends a node when its calls have ended.
@@ -576,6 +612,8 @@ static PyMethodDef job_methods[] = {
     {"choose", job_choose, METH_VARARGS, NULL},
     {"forget", job_forget, METH_O, NULL},
     {"remove", job_remove, METH_O, NULL},
+    {"track", job_track, METH_O, NULL},
+    {"may_have_begun", job_may_have_begun, METH_VARARGS, NULL},
     {"alive", job_alive, METH_NOARGS, NULL},
     {"own", job_own, METH_NOARGS, NULL},
     {"function", job_function, METH_VARARGS, NULL},

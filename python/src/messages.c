@@ -120,6 +120,20 @@ int fcp_message_of_call(fcp_message* m, uint64_t function, PyObject* arguments,
   return done;
 }
 
+char* fcp_joined(const fcp_message* m) {
+  char* const bytes = malloc(m->total != 0 ? m->total : 1);
+  if (bytes == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  char* at = bytes;
+  for (size_t i = 0; i < m->part_count; ++i) {
+    if (m->parts[i].size != 0) memcpy(at, m->parts[i].at, m->parts[i].size);
+    at += m->parts[i].size;
+  }
+  return bytes;
+}
+
 void fcp_number_call(fcp_message* m, uint64_t call) {
   memcpy(m->head.data + offsetof(fcp_prefix, call), &call, sizeof call);
 }

@@ -10,6 +10,7 @@ static PyMethodDef methods[] = {
     {"begin_wait", fcp_begin_wait, METH_NOARGS, NULL},
     {"end_wait", fcp_end_wait, METH_NOARGS, NULL},
     {"set_future_type", fcp_set_future_type, METH_O, NULL},
+    {"run_here", fcp_run_here, METH_VARARGS, NULL},
     {"set_stop", fcp_set_stop, METH_O, NULL},
     {"on_stop", fcp_on_stop, METH_VARARGS, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},

@@ -1,7 +1,7 @@
 #include "core.h"
 
-// The type Results: an iterator over the elements of lists that another iterator gives. Each element
-// is dropped from its list when it was read.
+// The type Results: an iterator over the elements of lists that another iterator gives. Each
+// element is dropped from its list when it was read.
 
 typedef struct results {
   PyObject ob_base;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -73,6 +74,7 @@ PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
   sem_init(&wanted, 0, 0);
   fc_status status = fc_register_taken("farcall.python.run", NULL);
   if (status == FC_OK) status = fc_register(return_name, &want_calls_back, NULL);
+  if (status == FC_OK) status = fcp_register_latest();
   Py_BEGIN_ALLOW_THREADS
   if (status == FC_OK) status = fc_serve_open(socket, &served);
   Py_END_ALLOW_THREADS
@@ -175,6 +177,39 @@ static void run(const fc_taken* call) {
   }
   reply_result(call->reply, result);
   Py_DECREF(result);
+}
+
+/// Returns a copy of the object, as a caller would get it.
+static PyObject* copy_of_result(PyObject* result) {
+  fcp_message m;
+  PyObject* copy = NULL;
+  if (fcp_message_of_result(&m, result) == 0) {
+    enum fcp_kind kind = FCP_PLAIN;
+    char* const bytes = fcp_joined(&m);
+    if (bytes != NULL) copy = fcp_result_of(bytes, m.total, &kind);
+    free(bytes);
+  }
+  fcp_message_clear(&m);
+  return copy;
+}
+
+PyObject* fcp_run_here(PyObject* module, PyObject* arguments) {
+  (void)module;
+  PyObject* function = NULL;
+  PyObject* message = NULL;
+  if (!PyArg_ParseTuple(arguments, "OO", &function, &message)) return NULL;
+  if (!fcp_is_function(function) || !fcp_is_message(message)) {
+    PyErr_SetString(PyExc_TypeError, "run_here() takes a Function and a Message");
+    return NULL;
+  }
+  PyObject* const loaded = fcp_loaded(function);
+  char* const bytes = loaded == NULL ? NULL : fcp_joined(fcp_message_in(message));
+  if (bytes == NULL) return NULL;
+  PyObject* const result = call_function(loaded, bytes, fcp_message_in(message)->total);
+  free(bytes);
+  PyObject* const copy = result == NULL ? NULL : copy_of_result(result);
+  Py_XDECREF(result);
+  return copy;
 }
 
 /// True if the process has Python threads other than the main thread.

@@ -69,6 +69,41 @@ fc_status fcp_tell(fc_node node, fc_function function, const void* bytes, size_t
   return status;
 }
 
+// A worker that ends has often not begun all calls that it has got. To tell its host, the worker
+// stores the highest number of a call of the host that has begun, in memory that the host reads,
+// too. Numbers grow in the order of sending. A call with a lower number may have begun or not, if
+// several threads of the host send calls.
+
+static _Atomic(_Atomic uint64_t*) latest;
+
+static const char latest_name[] = "farcall.python.latest";
+
+static void note_latest(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  (void)reply;
+  (void)user;
+  uint64_t address = 0;
+  if (size != sizeof address) return;
+  memcpy(&address, bytes, size);
+  latest = (_Atomic uint64_t*)(uintptr_t)address;
+}
+
+void* fcp_track(fc_job* job, fc_node node) {
+  fc_span memory;
+  void* here = NULL;
+  if (fc_allocate(node, sizeof(uint64_t), &memory) != FC_OK) return NULL;
+  if (fc_map_hold(job, memory, &here) != FC_OK) return NULL;
+  atomic_store((_Atomic uint64_t*)here, 0);
+  const fc_function function = fc_named(latest_name);
+  if (fc_call(node, function, &memory.address, sizeof memory.address, NULL, 0, NULL) == FC_OK)
+    return here;
+  fc_unmap(here);
+  return NULL;
+}
+
+bool fcp_may_have_begun(const void* noted, uint64_t call) {
+  return noted == NULL || call <= atomic_load((const _Atomic uint64_t*)noted);
+}
+
 /// set_stop(type): lets calls be stopped by an exception of this type.
 PyObject* fcp_set_stop(PyObject* module, PyObject* type) {
   (void)module;
@@ -102,6 +137,8 @@ fcp_run fcp_begin_run(const fc_taken* call, uint64_t number) {
   entry->thread = is_main ? 0 : PyThread_get_thread_ident();
   entry->wanted = 0;
   entry->call = number;
+  _Atomic uint64_t* const noted = entry->caller == 0 ? latest : NULL;
+  if (noted != NULL && number > *noted) *noted = number;
   if (i >= used) used = i + 1;
   return (fcp_run){(int)i, stopped_count != 0 && is_stopped(number, entry->caller)};
 }
@@ -138,3 +175,5 @@ PyObject* fcp_on_stop(PyObject* module, PyObject* arguments) {
   PyErr_SetNone(stop_type);
   return NULL;
 }
+
+fc_status fcp_register_latest(void) { return fc_register(latest_name, &note_latest, NULL); }

@@ -249,6 +249,25 @@ def note_and_die(path):
     die()
 
 
+def append(path, number):
+    """Appends a number to a file, and returns it."""
+    with open(path, "a", encoding="ascii") as file:
+        file.write(f"{number}\n")
+    return number
+
+
+def end_slowly(seconds, status):
+    """Closes all connections of the worker, and ends it some time later, like a process that writes a core file."""
+    os.closerange(3, 1000)
+    time.sleep(seconds)
+    os._exit(status)
+
+
+def raise_node_failed():
+    """Raises the exception of calls whose worker has ended."""
+    raise farcall.NodeFailed("raised by a task")
+
+
 def allocate(megabytes):
     """Keeps memory in the worker, and returns its process ID."""
     _kept.append(bytearray(os.urandom(1 << 20)) * megabytes)
