@@ -6,7 +6,7 @@ import pickle
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
 
 from . import _core, _errors, _pickling
-from ._errors import NodeFailed, RemoteError, RemoteTraceback, StartFailed
+from ._errors import NodeFailed, RemoteError, RemoteTraceback, StartFailed, Stopped, Timeout
 from ._executor import Executor
 from ._future import Future
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._actors import get
 
 __all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed", "RemoteError",
-           "RemoteTraceback", "StartFailed", "as_completed", "get", "wait"]
+           "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "as_completed", "get", "wait"]
 
 __version__: str = _core.version
 

@@ -11,7 +11,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import _core, _objects, _pickling, _placed, _pool, _worker
+from . import _core, _objects, _pickling, _placed, _worker
+from ._calls import MethodCall
 from ._errors import NodeFailed, NotDefined, RemoteTraceback
 from ._future import Future
 
@@ -25,14 +26,18 @@ class _Home:
 
     def __init__(self, key: int) -> None:
         self.key = key
+        self.job: Any = _worker.job
         if _worker.job is None:
             pool = _placed.by_key.get(key)
             if pool is None:
                 raise RuntimeError("the executor of the actor does not exist in this process any more")
             self.job = pool.job
-        else:
-            self.job = _worker.job
         self.own = _objects.own_node()
+
+    def meet(self, node: int) -> None:
+        """Makes calls to a node possible that another process has added."""
+        if self.own != 0:
+            self.job.meet(node)
 
     def pool(self) -> Any:
         """Returns what sends calls that have futures."""
@@ -160,7 +165,7 @@ class Method(_core.Function):
         pool = self.hold.home.pool()
         if pool is None:
             raise RuntimeError("the executor of the actor has ended")
-        call = _pool.Call(future, self, message, f"{self.hold.name}.{self.name}")
+        call = MethodCall(future, self, message, f"{self.hold.name}.{self.name}")
         pool.send_to(self.hold.node, call, self.hold.has_threads)
         return future
 
@@ -233,12 +238,11 @@ class Actor:
 
 def _handle(key: int, node: int, number: int, token: int) -> Actor:
     """Makes a handle from its pickle."""
-    home = _Home(key)
+    home = _Home(key or _key_of(node, number))
     with _lock:
         hold = _holds.get((key, number))
     try:
-        if home.own != 0:
-            home.job.meet(node)
+        home.meet(node)
         if hold is not None:
             _core.actor_ask(home.job, node, _RELEASE, number, token)
             return Actor(hold)
@@ -246,6 +250,19 @@ def _handle(key: int, node: int, number: int, token: int) -> Actor:
     except NodeFailed:
         description = None
     return Actor(_keep(hold or Hold(home, node, number, description)))
+
+
+def _key_of(node: int, number: int) -> int:
+    """Returns the key of the pool of an actor, whose maker did not know it."""
+    if _worker.job is None:
+        for key, pool in list(_placed.by_key.items()):
+            try:
+                if _core.actor_ask(pool.job, node, _HOLD, number, 0) is not None:
+                    _core.actor_ask(pool.job, node, _RELEASE, number, 0)
+                    return key
+            except Exception:  # pylint: disable=broad-except
+                pass  # the job has ended, or has no such node
+    return 0
 
 
 def _keep(hold: Hold) -> Hold:
@@ -284,6 +301,7 @@ class Creation:
     def _actor_of(self, outcome: Any) -> Any:
         if self._pool.key is None:
             return LocalActor(self._pool, outcome)
+        self._home.meet(self._future.node)
         hold = Hold(self._home, self._future.node, self._number, outcome)
         hold.keeps = self._executor
         return Actor(_keep(hold))

@@ -107,10 +107,7 @@ def wait(future: Future[Any]) -> Generator[Any, None, Any]:
 
 
 def _cancel(future: Future[Any]) -> None:
-    if not future.cancel():
-        stop = getattr(future, "stop", None)
-        if stop is not None:
-            stop()
+    future.stop()
 
 
 async def results(mapped: Map) -> AsyncIterator[Any]:
@@ -127,14 +124,12 @@ async def results(mapped: Map) -> AsyncIterator[Any]:
             if description is not None:
                 raise _errors.of_remote(description, node or 0)
     finally:
-        mapped.cancel()
+        mapped.close()
 
 
 async def leave(executor: Any, is_interrupted: bool) -> None:
     """Ends an executor without blocking the loop."""
     pool = executor._pool  # pylint: disable=protected-access
     if is_interrupted:
-        pool.shut()
-        pool.cancel_pending()
-        pool.kill()
+        pool.abandon()
     await asyncio.to_thread(executor.shutdown)

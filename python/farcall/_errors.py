@@ -20,6 +20,17 @@ class NodeFailed(BrokenExecutor):
     node: int = 0
 
 
+class Timeout(TimeoutError):
+    """A call has taken longer than its time limit, and was stopped."""
+
+
+class Stopped(BaseException):
+    """Raised in a function that runs on a worker, if its caller stops it or its time is up.
+
+    Like KeyboardInterrupt, the class is no Exception. A function may catch it to clean up, and should raise it again.
+    """
+
+
 class StartFailed(BrokenExecutor, OSError):
     """A worker could not be started."""
 
@@ -51,7 +62,7 @@ def of_status(status: str, text: str, node: int) -> Exception:
         return failed
     kinds: dict[str, type[Exception]] = {
         "FC_OUT_OF_MEMORY": MemoryError,
-        "FC_TIMEOUT": TimeoutError,
+        "FC_TIMEOUT": Timeout,
         "FC_START_FAILED": StartFailed,
         "FC_REMOTE_ERROR": RemoteError,
         "FC_UNKNOWN_FUNCTION": NotDefined,

@@ -37,34 +37,37 @@ class Frozen(_core.Function):
 
     __slots__ = ("pool", "called")
 
-    pool: Any
+    pool: Any  # set by Executor.function()
     called: Any
 
     def submit(self, *arguments: Any, **keywords: Any) -> Any:
         """Calls the function on a worker, and returns a future of the result."""
-        return self.pool.submit_frozen(self, arguments, keywords)
+        return self.pool.submit_frozen(self, self.called, arguments, keywords)
 
     async def aio(self, *arguments: Any, **keywords: Any) -> Any:
         """Calls the function on a worker, and waits for the result in a coroutine of asyncio."""
         return await self.submit(*arguments, **keywords)
 
 
-class InPlace:
-    """Stands for a Frozen function in an executor without workers."""
+class Counted:
+    """Stands for a Frozen function if its calls must have futures, for instance for their time limit."""
 
-    __slots__ = ("_pool", "_function")
+    __slots__ = ("_pool", "_target", "_name", "_called", "_seconds")
 
-    def __init__(self, pool: Any, function: Callable[..., Any]) -> None:
+    def __init__(self, pool: Any, target: Any, name: str, called: Callable[..., Any], seconds: float | None) -> None:
         self._pool = pool
-        self._function = function
+        self._target = target
+        self._name = name
+        self._called = called
+        self._seconds = seconds
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self._function(*arguments, **keywords)
+        return self._pool.call(self._target, self._name, arguments, keywords, self._seconds)
 
     def submit(self, *arguments: Any, **keywords: Any) -> Any:
-        """Calls the function, and returns a future that has its result."""
-        return self._pool.submit(self._function, arguments, keywords)
+        """Calls the function on a worker, and returns a future of the result."""
+        return self._pool.submit_frozen(self._target, self._called, arguments, keywords, self._seconds)
 
     async def aio(self, *arguments: Any, **keywords: Any) -> Any:
-        """Calls the function."""
-        return self._function(*arguments, **keywords)
+        """Calls the function on a worker, and waits for the result in a coroutine of asyncio."""
+        return await self.submit(*arguments, **keywords)

@@ -76,13 +76,17 @@ class Zygote:
                 here.close()
                 there.close()
 
-    def end_of(self, pid: int, seconds: float = 0.5) -> str:
-        """Says how a worker has ended, as in "was killed by SIGSEGV". Waits for its end for a short time."""
+    def end_of(self, pid: int, seconds: float) -> str:
+        """Says how a worker has ended, as in "was killed by SIGSEGV". Waits for its end for a time."""
+        return self.known_end_of(pid, seconds) or "cannot be reached any more"
+
+    def known_end_of(self, pid: int, seconds: float = 0) -> str | None:
+        """Says how a worker has ended, or returns None if it has not ended after this time."""
         # The zygote tells the end of a worker once, and several calls of the worker may ask.
         if pid not in self._ends:
             text = self._wait_for_end(pid, seconds)
             if text is None:
-                return "cannot be reached any more"
+                return None
             self._ends[pid] = text
         return self._ends[pid]
 
@@ -103,10 +107,10 @@ class Zygote:
             return f"was killed by {signal.Signals(number).name if number in list(signal.Signals) else number}"
         return f"has exited with status {os.WEXITSTATUS(status)}"
 
-    def kill(self, pids: list[int]) -> None:
-        """Kills workers."""
+    def kill(self, pids: list[int], number: int = signal.SIGKILL) -> None:
+        """Sends a signal to workers."""
         try:
-            self._ask(("kill", pids))
+            self._ask(("kill", pids, int(number)))
         except StartFailed:
             pass
 

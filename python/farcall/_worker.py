@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -20,6 +21,7 @@ def main(socket: int) -> None:
     global job  # pylint: disable=global-statement
     job = _core.serve_open(socket, _errors.describe)
     job.set_hooks(_begin_call, _end_call)
+    signal.signal(_core.set_stop(_errors.Stopped), _core.on_stop)
     _thread.serves = True
     _core.serve()
     atexit._run_exitfuncs()  # pylint: disable=protected-access

@@ -115,11 +115,11 @@ class _Zygote:
         self._reap()
         return self._statuses.pop(pid, None)
 
-    def kill(self, _: list[int], pids: list[int]) -> None:
-        """Kills workers."""
+    def kill(self, _: list[int], pids: list[int], number: int = signal.SIGKILL) -> None:
+        """Sends a signal to workers."""
         for pid in pids:
             if pid in self._children:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
 
     def preload(self, _: list[int], path: list[str], modules: list[str]) -> str:
         """Imports modules. Returns the text of an error, or an empty text."""

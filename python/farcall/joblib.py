@@ -139,8 +139,7 @@ class FarcallBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     def abort_everything(self, ensure_ready: bool = True) -> None:
         """Cancels calls that have not begun, and stops calls that run. The workers stay."""
         for future in list(self._futures):
-            if not future.cancel() and hasattr(future, "stop"):
-                future.stop()
+            future.stop()
         self._futures.clear()
 
     def get_nested_backend(self) -> tuple[Any, Any]:

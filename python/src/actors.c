@@ -319,14 +319,15 @@ static PyObject* call_run(PyObject* object, PyObject* arguments, PyObject* keywo
   Py_RETURN_NONE;
 }
 
-bool fcp_hand_over(PyObject* function, const fc_taken* taken) {
-  if (Py_TYPE(function) != handed_type) return false;
+bool fcp_is_handed(PyObject* function) { return Py_TYPE(function) == handed_type; }
+
+void fcp_hand_over(PyObject* function, const fc_taken* taken) {
   handed_object* const handed = (handed_object*)function;
   call_object* const call = PyObject_New(call_object, call_type);
   if (call == NULL) {
     PyErr_Clear();
     fc_reply_error(taken->reply, "MemoryError", "no memory for a call of an actor");
-    return true;
+    return;
   }
   call->taken = *taken;
   Py_INCREF(handed->function);
@@ -335,7 +336,6 @@ bool fcp_hand_over(PyObject* function, const fc_taken* taken) {
   if (done == NULL) PyErr_Clear();
   Py_XDECREF(done);
   Py_DECREF((PyObject*)call);
-  return true;
 }
 
 static PyType_Slot handed_slots[] = {

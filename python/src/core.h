@@ -24,13 +24,22 @@ enum fcp_kind {
   FCP_PICKLED = 1,   ///< a pickle, followed by its out-of-band buffers
   FCP_EXCEPTION = 2, ///< like FCP_PICKLED; the object describes an exception
   FCP_UNDEFINED = 3, ///< reply of a worker that does not know the function
-  FCP_RETURNED = 4   ///< reply of a worker that was busy, and has not run the call
+  FCP_RETURNED = 4,  ///< reply of a worker that was busy, and has not run the call
+  FCP_STOPPED = 5    ///< reply of a worker that has stopped the call
 };
 
 /// Bit of the numbers of methods of actors.
 #define FCP_ACTOR_BIT (UINT64_C(1) << 63)
+/// Bit of the numbers of calls that threads of actors run, so that the worker is free for others.
+#define FCP_ASIDE_BIT (UINT64_C(1) << 38)
 
-/// Beginning of each message. Calls have the number of the function before it.
+/// Beginning of each message of a call. An fcp_header follows.
+typedef struct fcp_prefix {
+  uint64_t function; ///< number of the function
+  uint64_t call;     ///< number by which the caller can stop the call, or 0
+} fcp_prefix;
+
+/// Beginning of each reply, and of the arguments of a call.
 typedef struct fcp_header {
   uint32_t kind;  ///< an fcp_kind
   uint32_t count; ///< number of values, or of out-of-band buffers
@@ -64,6 +73,8 @@ int fcp_put_call_of_int(fcp_bytes* to, uint64_t function, int64_t number);
 int fcp_message_of_result(fcp_message* m, PyObject* result);
 /// Makes a message of an object that is always pickled.
 int fcp_message_of_object(fcp_message* m, enum fcp_kind kind, PyObject* object);
+/// Sets the number by which the caller can stop the call.
+void fcp_number_call(fcp_message* m, uint64_t call);
 /// Releases what a message owns. Does not change the pending exception.
 void fcp_message_clear(fcp_message* m);
 
@@ -108,6 +119,8 @@ int fcp_register_definitions(void);
 /// Returns the function with this number as a borrowed object. Returns NULL without an exception if
 /// the number has no definition.
 PyObject* fcp_function(uint64_t number);
+/// Adds a definition, as if a caller had sent it.
+int fcp_define(uint64_t number, const char* bytes, size_t size);
 /// Returns the name of the handler.
 fc_function fcp_define_function(void);
 /// set_local(number, function): gives a function of this process a number.
@@ -120,9 +133,10 @@ PyObject* fcp_undefine(PyObject* module, PyObject* number);
 /// Registers the handler of requests about actors. It runs without Python.
 int fcp_register_actors(void);
 int fcp_add_actor_types(PyObject* module);
-/// Puts the call into the queue of an actor, and returns true, if threads of the actor run the
-/// function.
-bool fcp_hand_over(PyObject* function, const fc_taken* taken);
+/// True if threads of an actor run the function.
+bool fcp_is_handed(PyObject* function);
+/// Puts the call of such a function into the queue of the actor.
+void fcp_hand_over(PyObject* function, const fc_taken* taken);
 PyObject* fcp_actor_add(PyObject* module, PyObject* arguments);
 PyObject* fcp_actor_ask(PyObject* module, PyObject* arguments);
 PyObject* fcp_actor_forget(PyObject* module, PyObject* id);
@@ -136,6 +150,7 @@ typedef struct fcp_node {
   bool chosen;   ///< true if fcp_begin_call() may choose the node
   bool ready;    ///< true if the node could be chosen at any time
   bool called;   ///< true if the node got a call since it could be chosen first
+  void* latest;  ///< mapped memory of the node, with the highest number of a call that has begun
 } fcp_node;
 
 /// Job of this process, as the host or as a worker that calls other workers.
@@ -148,6 +163,8 @@ typedef struct fcp_job {
   bool is_host;
   int wake_fd;           ///< eventfd that becomes readable if the thread of the pool is needed
   PyObject* refusal;     ///< text of the reason why there will be no more nodes, or NULL
+  PyObject* express;     ///< the fcp_express of the job, which is not owned, or NULL
+  PyObject* explain;     ///< explain(error, node, name) returns an exception; may be NULL
   PyObject* before_wait; ///< called before a call waits, or NULL
   PyObject* after_wait;  ///< called after it
 } fcp_job;
@@ -165,23 +182,49 @@ int fcp_begin_call(fcp_job* job, uint32_t id, fc_node* node);
 /// Sends no more calls of functions to the node, and tells the thread of the pool that it has
 /// failed.
 void fcp_node_failed(fcp_job* job, uint32_t id);
+/// Replaces the pending exception by one that says why the node has failed during a call of the
+/// function `name`, unless `name` is NULL.
+void fcp_explain(fcp_job* job, uint32_t id, PyObject* name);
 /// Counts one call of the node less.
 void fcp_end_call(fcp_job* job, uint32_t id);
+/// Finds the node with the fewest calls that can be chosen, if it has fewer than `most` calls.
+bool fcp_free_node(fcp_job* job, uint32_t most, fc_node* node);
+/// Counts one more call of the node.
+void fcp_count_call(fcp_job* job, uint32_t id);
+/// Returns the result of a call that has ended, or its exception, or None, and drops the future.
+/// Sets `*outcome` as in Job.take().
+PyObject* fcp_outcome_of(fc_future* future, uint32_t node, int* outcome);
+/// Returns an element for Job.take(), or None if the completion needs no more work.
+PyObject* fcp_describe_completion(fcp_job* job, const fc_completion* completion);
+int64_t fcp_now_ns(void);
 /// Waits until the future is ready: first with the GIL, for a short time. Returns -1 if a signal
 /// handler has raised an exception.
 int fcp_wait(fcp_job* job, fc_future* future);
 /// Returns the result of a call that has ended, or raises its error, and drops the future.
-/// Returns NULL without an exception if the worker has returned the call. `*status` is set to the
-/// status of the call.
-PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* status);
+/// Returns NULL without an exception if the call has neither a result nor an error; `*kind` then
+/// says why. `*status` is set to the status of the call.
+PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* status, enum fcp_kind* kind);
 
 // ---- functions and messages (functions.c) -------------------------------------------------------
 
 int fcp_add_function_types(PyObject* module);
+/// Returns the bytes of a message in one piece, which the caller must free by free(), or NULL.
+char* fcp_joined(const fcp_message* m);
+/// run_here(function, message): runs a call in this thread, with copies of its arguments, and
+/// returns a copy of the result.
+PyObject* fcp_run_here(PyObject* module, PyObject* arguments);
+/// Returns the message in a Message.
+const fcp_message* fcp_message_in(PyObject* object);
+/// Returns the function of a Function, as workers load it.
+PyObject* fcp_loaded(PyObject* function);
+/// Returns a new Message of a call. Sets `*is_plain` to true if all values are immutable.
+PyObject* fcp_encode(PyObject* function, PyObject* arguments, PyObject* keywords, bool* is_plain);
 /// Returns a new Function for any node: function(number, definition).
 PyObject* fcp_new_function(fcp_job* job, PyObject* arguments);
-/// Sends a call to the node. If this returns FC_NODE_FAILED, the call has not run.
-fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, fc_future** future);
+/// Sends a call with this number to the node. If this returns FC_NODE_FAILED or FC_WOULD_BLOCK, the
+/// call has not run; FC_WOULD_BLOCK is not returned if `may_block`.
+fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, uint64_t call,
+                   bool may_block, fc_future** future);
 bool fcp_is_function(PyObject* object);
 bool fcp_is_message(PyObject* object);
 /// Returns the number by which farcall calls Python functions on workers.
@@ -191,12 +234,95 @@ fc_function fcp_run_function(void);
 
 PyObject* fcp_serve_open(PyObject* module, PyObject* arguments);
 PyObject* fcp_serve(PyObject* module, PyObject* arguments);
-/// Runs the function with the arguments of the call, and replies.
+/// Runs the function with the arguments of the call, unless the call was stopped, and replies.
 void fcp_run_taken(const fc_taken* call, PyObject* function);
 /// Asks a worker to return calls that it has not begun.
 fc_status fcp_ask_to_return(fc_node node);
+/// Sends a message to a function of the node without waiting, or returns FC_WOULD_BLOCK.
+fc_status fcp_tell(fc_node node, fc_function function, const void* bytes, size_t size);
 PyObject* fcp_begin_wait(PyObject* module, PyObject* unused);
 PyObject* fcp_end_wait(PyObject* module, PyObject* unused);
 PyObject* fcp_die_with_parent(PyObject* module, PyObject* unused);
+
+// ---- futures (future.c) -------------------------------------------------------------------------
+
+/// State of a future, as in concurrent.futures.
+enum fcp_state { FCP_PENDING, FCP_RUNNING, FCP_CANCELLED, FCP_NOTIFIED, FCP_FINISHED };
+
+/// Members of a future.
+typedef struct fcp_future {
+  PyObject ob_base;
+  int state;        ///< an fcp_state
+  uint32_t node;    ///< node of the call
+  bool has_node;    ///< true once the call was sent
+  bool is_express;  ///< true while the future is in a list of Express
+  uint64_t number;  ///< number of the call, by which it can be stopped
+  PyObject* result; ///< or NULL
+  PyObject* exception;
+  PyObject* made;      ///< condition, or NULL if no thread has waited and no callback was added
+  PyObject* waiters;   ///< list, made with the condition
+  PyObject* callbacks; ///< list, made with the condition
+  PyObject* pool;      ///< pool that sets the result, or NULL
+  PyObject* call;      ///< Call of the pool, or NULL
+  PyObject* called;    ///< function of the program, for calls of Express
+  PyObject* function;  ///< Function, for calls of Express
+  PyObject* message;   ///< Message that can be sent again, or NULL
+  PyObject* arguments; ///< arguments from which the message can be made again, or NULL
+  PyObject* express;   ///< Express that has sent the call, or NULL
+  struct fcp_future* next;
+  struct fcp_future* previous;
+} fcp_future;
+
+int fcp_add_future_type(PyObject* module);
+PyObject* fcp_set_future_type(PyObject* module, PyObject* type);
+bool fcp_is_future(PyObject* object);
+/// Returns a new farcall.Future.
+fcp_future* fcp_new_future(void);
+/// Drops what was needed to send the call again.
+void fcp_forget_call(fcp_future* future);
+static inline bool fcp_future_has_ended(const fcp_future* future) {
+  return future->state > FCP_RUNNING;
+}
+
+// ---- results of map() (results.c) ---------------------------------------------------------------
+
+int fcp_add_results_type(PyObject* module);
+
+// ---- the fast way of calls (express.c) ----------------------------------------------------------
+
+int fcp_add_express_type(PyObject* module);
+/// True if the completion with this tag is for fcp_complete().
+bool fcp_is_express_tag(uint64_t tag);
+/// Ends a call of Express. Returns an element for Job.take(), or None.
+PyObject* fcp_complete(fcp_job* job, const fc_completion* completion);
+/// Takes results until the future has its result, or until another thread takes them.
+int fcp_help(PyObject* express, fcp_future* future);
+
+// ---- stops of calls (stops.c) -------------------------------------------------------------------
+
+/// A call that a worker runs.
+typedef struct fcp_run {
+  int entry;       ///< -1 if the call cannot be stopped
+  bool is_stopped; ///< true if the call shall not begin
+} fcp_run;
+
+/// Says that the calling thread runs the call with this number.
+fcp_run fcp_begin_run(const fc_taken* call, uint64_t number);
+/// Says that the call has ended. Returns true if its caller wanted to stop it.
+bool fcp_end_run(fcp_run run);
+/// True if the pending exception is the exception that stops a call.
+bool fcp_is_stop(void);
+/// Registers the handler that fcp_track() calls. Call it before the process serves.
+fc_status fcp_register_latest(void);
+/// Lets the worker note which calls of this process have begun, in memory that this process reads.
+/// Returns its address here, or NULL if there is none. Needs no GIL.
+void* fcp_track(fc_job* job, fc_node node);
+/// True if the call may have begun. `latest` is the address from fcp_track().
+bool fcp_may_have_begun(const void* latest, uint64_t call);
+/// Asks a worker to stop a call of this process: not to run it, or to raise an exception in it.
+fc_status fcp_ask_to_stop(fc_node node, uint64_t call);
+PyObject* fcp_set_stop(PyObject* module, PyObject* type);
+/// on_stop(signal, frame): handler of the signal that interrupts calls.
+PyObject* fcp_on_stop(PyObject* module, PyObject* arguments);
 
 #endif

@@ -45,6 +45,12 @@ static bool add(uint64_t number, const char* bytes, size_t size) {
   return true;
 }
 
+int fcp_define(uint64_t number, const char* bytes, size_t size) {
+  if (add(number, bytes, size)) return 0;
+  PyErr_NoMemory();
+  return -1;
+}
+
 static void define(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
   uint64_t number = 0;

@@ -19,7 +19,7 @@ static const uint64_t change_bit = UINT64_C(1) << 63;
 
 enum { most_taken = 64 };
 
-static int64_t now_ns(void) {
+int64_t fcp_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
@@ -83,6 +83,7 @@ static void end_job(fcp_job* self) {
   fc_queue* const queue = self->queue;
   self->job = NULL;
   self->queue = NULL;
+  Py_CLEAR(self->explain);
   if (!self->is_host) {
     fc_queue_close(queue);
     return;
@@ -96,9 +97,13 @@ static void end_job(fcp_job* self) {
 static void job_dealloc(PyObject* object) {
   fcp_job* const self = (fcp_job*)object;
   if (self->job != NULL) end_job(self);
+  for (size_t i = 0; i < self->node_count; ++i) {
+    if (self->nodes[i].latest != NULL) fc_unmap(self->nodes[i].latest);
+  }
   free(self->nodes);
   if (self->wake_fd >= 0) close(self->wake_fd);
   Py_XDECREF(self->refusal);
+  Py_XDECREF(self->explain);
   Py_XDECREF(self->before_wait);
   Py_XDECREF(self->after_wait);
   PyTypeObject* const type = Py_TYPE(object);
@@ -179,8 +184,41 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
   if (PyErr_Occurred()) return NULL;
   fcp_node* const node = find_node(self, (uint32_t)id);
-  if (node != NULL) *node = self->nodes[--self->node_count];
+  if (node == NULL) Py_RETURN_NONE;
+  if (node->latest != NULL) fc_unmap(node->latest);
+  *node = self->nodes[--self->node_count];
   Py_RETURN_NONE;
+}
+
+/// track(id): lets a node note which calls have begun, for may_have_begun().
+static PyObject* job_track(PyObject* object, PyObject* id_object) {
+  fcp_job* const self = (fcp_job*)object;
+  const unsigned long id = PyLong_AsUnsignedLong(id_object);
+  if (PyErr_Occurred() || has_ended(self)) return NULL;
+  fcp_node* found = find_node(self, (uint32_t)id);
+  if (found == NULL) Py_RETURN_NONE;
+  const fc_node node = found->node;
+  fc_job* const job = self->job;
+  void* latest = NULL;
+  Py_BEGIN_ALLOW_THREADS
+  latest = fcp_track(job, node);
+  Py_END_ALLOW_THREADS
+  found = find_node(self, (uint32_t)id);
+  if (found != NULL) {
+    found->latest = latest;
+  } else if (latest != NULL) {
+    fc_unmap(latest);
+  }
+  Py_RETURN_NONE;
+}
+
+/// may_have_begun(id, number): False if the node has not begun the call with this number.
+static PyObject* job_may_have_begun(PyObject* object, PyObject* arguments) {
+  unsigned id = 0;
+  unsigned long number = 0;
+  if (!PyArg_ParseTuple(arguments, "Ik", &id, &number)) return NULL;
+  const fcp_node* const node = find_node((fcp_job*)object, id);
+  return PyBool_FromLong(node == NULL || fcp_may_have_begun(node->latest, number));
 }
 
 /// remove(id): ends a node when its calls have ended.
@@ -258,6 +296,11 @@ static fcp_node* least_busy(fcp_job* self) {
   return best;
 }
 
+static void count_call(fcp_node* node) {
+  ++node->busy;
+  node->called = node->called || node->ready;
+}
+
 int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
   fcp_node* found;
   for (;;) {
@@ -280,16 +323,37 @@ int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
     Py_END_ALLOW_THREADS
     if (PyErr_CheckSignals() != 0) return -1;
   }
-  ++found->busy;
-  found->called = found->called || found->ready;
+  count_call(found);
   *node = found->node;
   return 0;
+}
+
+bool fcp_free_node(fcp_job* self, uint32_t most, fc_node* node) {
+  const fcp_node* const found = least_busy(self);
+  if (found == NULL || found->busy >= most) return false;
+  *node = found->node;
+  return true;
+}
+
+void fcp_count_call(fcp_job* self, uint32_t id) {
+  fcp_node* const node = find_node(self, id);
+  if (node != NULL) count_call(node);
 }
 
 void fcp_node_failed(fcp_job* self, uint32_t id) {
   fcp_node* const node = find_node(self, id);
   if (node != NULL) node->chosen = false;
   need(self, change_bit | (uint64_t)FC_CHANGE_FAILED << 32 | id);
+}
+
+void fcp_explain(fcp_job* self, uint32_t id, PyObject* name) {
+  if (self->explain == NULL || name == NULL) return;
+  PyObject* const error = fcp_take_exception();
+  PyObject* const explained =
+      PyObject_CallFunction(self->explain, "OIO", error, (unsigned)id, name);
+  if (explained != NULL) PyErr_SetObject((PyObject*)Py_TYPE(explained), explained);
+  Py_XDECREF(explained);
+  Py_XDECREF(error);
 }
 
 void fcp_end_call(fcp_job* self, uint32_t id) {
@@ -322,7 +386,7 @@ int fcp_wait(fcp_job* self, fc_future* future) {
   int64_t end = 0;
   for (int i = 1; !fc_future_test(future); ++i) {
     if (i % 16 != 0) continue;
-    const int64_t now = now_ns();
+    const int64_t now = fcp_now_ns();
     if (end == 0) end = now + spin_ns;
     if (now < end) continue;
     done = sleep_until_ready(future);
@@ -339,27 +403,22 @@ int fcp_wait(fcp_job* self, fc_future* future) {
   return done;
 }
 
-PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_status) {
+PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_status,
+                          enum fcp_kind* kind) {
   const void* bytes = NULL;
   size_t size = 0;
   PyObject* result = NULL;
   const fc_status status = fc_future_get(future, &bytes, &size);
   *call_status = status;
+  *kind = FCP_PLAIN;
   if (status != FC_OK) {
     fcp_raise(status);
   } else {
-    enum fcp_kind kind = FCP_PLAIN;
-    result = fcp_result_of(bytes, size, &kind);
-    if (result != NULL && kind == FCP_EXCEPTION) {
+    result = fcp_result_of(bytes, size, kind);
+    if (result != NULL && *kind == FCP_EXCEPTION) {
       fcp_raise_remote(result, node);
       Py_CLEAR(result);
-    } else if (result != NULL && kind == FCP_RETURNED) {
-      Py_CLEAR(result);
-    } else if (result != NULL && kind == FCP_UNDEFINED) {
-      PyObject* const text =
-          PyUnicode_FromFormat("node %u does not know the function", (unsigned)node);
-      if (text != NULL) fcp_raise_text("FC_UNKNOWN_FUNCTION", text);
-      Py_XDECREF(text);
+    } else if (*kind == FCP_RETURNED || *kind == FCP_STOPPED || *kind == FCP_UNDEFINED) {
       Py_CLEAR(result);
     }
   }
@@ -379,14 +438,17 @@ static int need_queue(fcp_job* self) {
   return -1;
 }
 
-/// send(function, message, node, tag): sends a call, whose result comes out of take().
+/// send(function, message, node, tag, may_block): sends a call, whose result comes out of take().
+/// Returns False if the call was not sent, because this would block.
 static PyObject* job_send(PyObject* object, PyObject* arguments) {
   fcp_job* const self = (fcp_job*)object;
   PyObject* function = NULL;
   PyObject* message = NULL;
   unsigned id = 0;
   unsigned long tag = 0;
-  if (!PyArg_ParseTuple(arguments, "OOIk", &function, &message, &id, &tag)) return NULL;
+  int may_block = 1;
+  if (!PyArg_ParseTuple(arguments, "OOIk|p", &function, &message, &id, &tag, &may_block))
+    return NULL;
   if (!fcp_is_function(function) || !fcp_is_message(message)) {
     PyErr_SetString(PyExc_TypeError, "send() takes a Function, a Message, and two numbers");
     return NULL;
@@ -394,13 +456,15 @@ static PyObject* job_send(PyObject* object, PyObject* arguments) {
   fc_node node;
   if (has_ended(self) || need_queue(self) != 0 || fcp_begin_call(self, id, &node) != 0) return NULL;
   fc_future* future = NULL;
-  fc_status status = fcp_send(function, message, node, &future);
+  fc_status status =
+      fcp_send(function, message, node, tag & ~FCP_ASIDE_BIT, may_block != 0, &future);
   if (status == FC_OK) {
     status = fc_queue_add(self->queue, future, (uint64_t)id << 40 | tag);
     if (status != FC_OK) fc_future_drop(future);
   }
-  if (status == FC_OK) Py_RETURN_NONE;
-  fcp_end_call(self, id);
+  if (status != FC_OK || (tag & FCP_ASIDE_BIT) != 0) fcp_end_call(self, id);
+  if (status == FC_OK) Py_RETURN_TRUE;
+  if (status == FC_WOULD_BLOCK) Py_RETURN_FALSE;
   return fcp_raise(status);
 }
 
@@ -411,27 +475,34 @@ static fc_status take_at_once(fc_queue* queue, fc_completion* taken, size_t* cou
   return fc_queue_take(queue, taken, most_taken, most, count);
 }
 
+PyObject* fcp_outcome_of(fc_future* future, uint32_t node, int* outcome) {
+  fc_status status = FC_OK;
+  enum fcp_kind kind = FCP_PLAIN;
+  PyObject* const value = fcp_finish_call(future, node, &status, &kind);
+  *outcome = 0;
+  if (value != NULL) return value;
+  if (PyErr_Occurred()) {
+    *outcome = status == FC_NODE_FAILED ? 5 : 1;
+    return fcp_take_exception();
+  }
+  *outcome = kind == FCP_STOPPED ? 3 : kind == FCP_UNDEFINED ? 4 : 2;
+  Py_RETURN_NONE;
+}
+
 /// Returns (tag, node, outcome, value) for a completion. The outcome is 0 for a result, 1 for an
-/// exception, and 2 if the worker has returned the call.
-static PyObject* describe_completion(fcp_job* self, const fc_completion* completion) {
+/// exception, 2 if the worker has returned the call, 3 if it has stopped it, 4 if it does not know
+/// the function, and 5 with an exception if it has ended.
+PyObject* fcp_describe_completion(fcp_job* self, const fc_completion* completion) {
   if (completion->future == NULL) {
     const uint64_t tag = completion->tag & ~change_bit;
     return Py_BuildValue("(OkIO)", Py_None, (unsigned long)(tag & UINT32_MAX),
                          (unsigned)(tag >> 32), Py_None);
   }
+  if (fcp_is_express_tag(completion->tag)) return fcp_complete(self, completion);
   const uint32_t node = (uint32_t)(completion->tag >> 40);
-  fcp_end_call(self, node);
-  fc_status status = FC_OK;
-  PyObject* value = fcp_finish_call(completion->future, node, &status);
+  if ((completion->tag & FCP_ASIDE_BIT) == 0) fcp_end_call(self, node);
   int outcome = 0;
-  if (value == NULL && PyErr_Occurred()) {
-    outcome = 1;
-    value = fcp_take_exception();
-  } else if (value == NULL) {
-    outcome = 2;
-    Py_INCREF(Py_None);
-    value = Py_None;
-  }
+  PyObject* const value = fcp_outcome_of(completion->future, node, &outcome);
   return Py_BuildValue("(kIiN)", (unsigned long)(completion->tag & ((UINT64_C(1) << 40) - 1)),
                        (unsigned)node, outcome, value);
 }
@@ -458,7 +529,11 @@ static PyObject* job_take(PyObject* object, PyObject* arguments) {
   if (status == FC_TIMEOUT) Py_RETURN_NONE;
   if (status != FC_OK) return fcp_raise(status);
   for (size_t i = 0; i < count; ++i) {
-    PyObject* const each = describe_completion(self, &taken[i]);
+    PyObject* const each = fcp_describe_completion(self, &taken[i]);
+    if (each == Py_None) {
+      Py_DECREF(each);
+      continue;
+    }
     PyObject* const done = each == NULL ? NULL : PyObject_CallFunctionObjArgs(append, each, NULL);
     if (done == NULL) PyErr_WriteUnraisable(object);
     Py_XDECREF(done);
@@ -474,6 +549,17 @@ static PyObject* job_give_back(PyObject* object, PyObject* id_object) {
   if (PyErr_Occurred() || has_ended(self)) return NULL;
   const fcp_node* const node = find_node(self, (uint32_t)id);
   if (node != NULL) fcp_ask_to_return(node->node);
+  Py_RETURN_NONE;
+}
+
+/// stop(id, tag): asks a worker to stop a call.
+static PyObject* job_stop(PyObject* object, PyObject* arguments) {
+  fcp_job* const self = (fcp_job*)object;
+  unsigned id = 0;
+  unsigned long tag = 0;
+  if (!PyArg_ParseTuple(arguments, "Ik", &id, &tag) || has_ended(self)) return NULL;
+  const fcp_node* const node = find_node(self, id);
+  if (node != NULL) fcp_ask_to_stop(node->node, tag & ~FCP_ASIDE_BIT);
   Py_RETURN_NONE;
 }
 
@@ -498,6 +584,20 @@ static PyObject* job_refuse(PyObject* object, PyObject* text) {
   Py_INCREF(text);
   Py_XDECREF(self->refusal);
   self->refusal = text;
+  Py_RETURN_NONE;
+}
+
+/// set_explain(explain): explain(error, node, name) returns the exception for a function whose
+/// worker has ended.
+static PyObject* job_set_explain(PyObject* object, PyObject* explain) {
+  fcp_job* const self = (fcp_job*)object;
+  PyObject* const old = self->explain;
+  self->explain = NULL;
+  if (explain != Py_None) {
+    Py_INCREF(explain);
+    self->explain = explain;
+  }
+  Py_XDECREF(old);
   Py_RETURN_NONE;
 }
 
@@ -530,12 +630,16 @@ static PyMethodDef job_methods[] = {
     {"choose", job_choose, METH_VARARGS, NULL},
     {"forget", job_forget, METH_O, NULL},
     {"remove", job_remove, METH_O, NULL},
+    {"track", job_track, METH_O, NULL},
+    {"may_have_begun", job_may_have_begun, METH_VARARGS, NULL},
     {"alive", job_alive, METH_NOARGS, NULL},
     {"own", job_own, METH_NOARGS, NULL},
     {"function", job_function, METH_VARARGS, NULL},
     {"send", job_send, METH_VARARGS, NULL},
     {"take", job_take, METH_VARARGS, NULL},
     {"give_back", job_give_back, METH_O, NULL},
+    {"stop", job_stop, METH_VARARGS, NULL},
+    {"set_explain", job_set_explain, METH_O, NULL},
     {"need", job_need, METH_NOARGS, NULL},
     {"wake_fd", job_wake_fd, METH_NOARGS, NULL},
     {"refuse", job_refuse, METH_O, NULL},

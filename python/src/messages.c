@@ -106,17 +106,36 @@ static int put_plain(fcp_bytes* head, PyObject* arguments) {
 int fcp_message_of_call(fcp_message* m, uint64_t function, PyObject* arguments,
                         PyObject* keywords) {
   init(m);
-  if (fcp_append(&m->head, &function, sizeof function) != 0) return -1;
+  const fcp_prefix prefix = {function, 0};
+  if (fcp_append(&m->head, &prefix, sizeof prefix) != 0) return -1;
   if (has_no_items(keywords)) {
     const int plain = put_plain(&m->head, arguments);
     if (plain < 0) return -1;
     if (plain == 1) return finish_plain(m);
-    m->head.size = sizeof function;
+    m->head.size = sizeof prefix;
   }
   PyObject* const both = PyTuple_Pack(2, arguments, keywords == NULL ? Py_None : keywords);
   const int done = both == NULL ? -1 : put_pickle(m, FCP_PICKLED, both);
   Py_XDECREF(both);
   return done;
+}
+
+char* fcp_joined(const fcp_message* m) {
+  char* const bytes = malloc(m->total != 0 ? m->total : 1);
+  if (bytes == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  char* at = bytes;
+  for (size_t i = 0; i < m->part_count; ++i) {
+    if (m->parts[i].size != 0) memcpy(at, m->parts[i].at, m->parts[i].size);
+    at += m->parts[i].size;
+  }
+  return bytes;
+}
+
+void fcp_number_call(fcp_message* m, uint64_t call) {
+  memcpy(m->head.data + offsetof(fcp_prefix, call), &call, sizeof call);
 }
 
 int fcp_message_of_result(fcp_message* m, PyObject* result) {
@@ -182,9 +201,9 @@ end:
 
 PyObject* fcp_arguments_of(const char* bytes, size_t size) {
   fcp_header header;
-  size_t at = sizeof(uint64_t) + sizeof header;
+  size_t at = sizeof(fcp_prefix) + sizeof header;
   if (size < at) return malformed();
-  memcpy(&header, bytes + sizeof(uint64_t), sizeof header);
+  memcpy(&header, bytes + sizeof(fcp_prefix), sizeof header);
   if (header.kind != FCP_PLAIN) return get_pickle(bytes, size, at, header.count);
   PyObject* const arguments = PyTuple_New((Py_ssize_t)header.count);
   if (arguments == NULL) return NULL;
@@ -218,6 +237,7 @@ PyObject* fcp_result_of(const char* bytes, size_t size, enum fcp_kind* kind) {
     return get_pickle(bytes, size, sizeof header, header.count);
   case FCP_UNDEFINED:
   case FCP_RETURNED:
+  case FCP_STOPPED:
     Py_RETURN_NONE;
   }
   return malformed();

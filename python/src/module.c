@@ -14,6 +14,10 @@ static PyMethodDef methods[] = {
     {"actor_forget", fcp_actor_forget, METH_O, NULL},
     {"set_local", fcp_set_local, METH_VARARGS, NULL},
     {"undefine", fcp_undefine, METH_O, NULL},
+    {"set_future_type", fcp_set_future_type, METH_O, NULL},
+    {"run_here", fcp_run_here, METH_VARARGS, NULL},
+    {"set_stop", fcp_set_stop, METH_O, NULL},
+    {"on_stop", fcp_on_stop, METH_VARARGS, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -21,7 +25,9 @@ static PyMethodDef methods[] = {
 static int execute(PyObject* module) {
   if (PyModule_AddStringConstant(module, "version", fc_version()) != 0 ||
       fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0 ||
-      fcp_add_actor_types(module) != 0 || fcp_register_actors() != 0) {
+      fcp_add_future_type(module) != 0 || fcp_add_express_type(module) != 0 ||
+      fcp_add_results_type(module) != 0 || fcp_add_actor_types(module) != 0 ||
+      fcp_register_actors() != 0) {
     return -1;
   }
   return fcp_register_definitions();

@@ -137,7 +137,7 @@ static void want_calls_back(fc_reply* reply, const void* bytes, size_t size, voi
 fc_status fcp_ask_to_return(fc_node node) {
   static fc_function number;
   if (number == 0) number = fc_named(return_name);
-  return fc_post(node, number, NULL, 0);
+  return fcp_tell(node, number, NULL, 0);
 }
 
 /// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers.
@@ -149,6 +149,7 @@ PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
   sem_init(&wanted, 0, 0);
   fc_status status = fc_register_taken("farcall.python.run", NULL);
   if (status == FC_OK) status = fc_register(return_name, &want_calls_back, NULL);
+  if (status == FC_OK) status = fcp_register_latest();
   Py_BEGIN_ALLOW_THREADS
   if (status == FC_OK) status = fc_serve_open(socket, &served);
   Py_END_ALLOW_THREADS
@@ -213,8 +214,8 @@ static void reply_result(fc_reply* reply, PyObject* result) {
 
 static PyObject* call_function(PyObject* function, const char* bytes, size_t size) {
   static const fcp_header no_arguments;
-  if (size == sizeof(uint64_t) + sizeof no_arguments &&
-      memcmp(bytes + sizeof(uint64_t), &no_arguments, sizeof no_arguments) == 0) {
+  if (size == sizeof(fcp_prefix) + sizeof no_arguments &&
+      memcmp(bytes + sizeof(fcp_prefix), &no_arguments, sizeof no_arguments) == 0) {
     return PyObject_CallNoArgs(function);
   }
   PyObject* const both = fcp_arguments_of(bytes, size);
@@ -227,37 +228,96 @@ static PyObject* call_function(PyObject* function, const char* bytes, size_t siz
   return result;
 }
 
-void fcp_run_taken(const fc_taken* call, PyObject* function) {
-  PyObject* const result = call_function(function, call->bytes, call->size);
-  if (result == NULL) {
+static void reply_kind(fc_reply* reply, enum fcp_kind kind) {
+  const fcp_header header = {(uint32_t)kind, 0};
+  fc_reply_bytes(reply, &header, sizeof header);
+}
+
+/// Runs the function with the arguments of the call. Replies, also that the call was stopped.
+static void run_function(const fc_taken* call, fcp_run this_run, PyObject* function) {
+  PyObject* const result =
+      function == NULL ? NULL : call_function(function, call->bytes, call->size);
+  const bool is_stopped = fcp_end_run(this_run) && result == NULL && fcp_is_stop();
+  if (is_stopped) {
+    PyErr_Clear();
+    reply_kind(call->reply, FCP_STOPPED);
+  } else if (result == NULL) {
     reply_exception(call->reply);
-    return;
+  } else {
+    reply_result(call->reply, result);
+    Py_DECREF(result);
   }
-  reply_result(call->reply, result);
-  Py_DECREF(result);
+}
+
+void fcp_run_taken(const fc_taken* call, PyObject* function) {
+  fcp_prefix prefix;
+  memcpy(&prefix, call->bytes, sizeof prefix);
+  const fcp_run this_run = fcp_begin_run(call, prefix.call);
+  if (this_run.is_stopped) {
+    fcp_end_run(this_run);
+    reply_kind(call->reply, FCP_STOPPED);
+  } else {
+    run_function(call, this_run, function);
+  }
 }
 
 static void run(const fc_taken* call) {
-  static const fcp_header undefined = {FCP_UNDEFINED, 0};
-  uint64_t number = 0;
-  if (call->size < sizeof number) {
+  fcp_prefix prefix;
+  if (call->size < sizeof prefix) {
     fc_reply_error(call->reply, "ValueError", "a call without the number of a function");
     return;
   }
-  memcpy(&number, call->bytes, sizeof number);
-  PyObject* const function = fcp_function(number);
-  if (function == NULL && !PyErr_Occurred()) {
-    fc_reply_bytes(call->reply, &undefined, sizeof undefined);
-    return;
-  }
-  if (function == NULL) {
-    reply_exception(call->reply);
-  } else if (!fcp_hand_over(function, call)) {
+  memcpy(&prefix, call->bytes, sizeof prefix);
+  const fcp_run this_run = fcp_begin_run(call, prefix.call);
+  PyObject* const function = this_run.is_stopped ? NULL : fcp_function(prefix.function);
+  if (this_run.is_stopped) {
+    fcp_end_run(this_run);
+    reply_kind(call->reply, FCP_STOPPED);
+  } else if (function == NULL && !PyErr_Occurred()) {
+    fcp_end_run(this_run);
+    reply_kind(call->reply, FCP_UNDEFINED);
+  } else if (function != NULL && fcp_is_handed(function)) {
+    fcp_end_run(this_run);
+    fcp_hand_over(function, call);
+  } else {
     // The function may be undefined while it runs.
-    Py_INCREF(function);
-    fcp_run_taken(call, function);
-    Py_DECREF(function);
+    Py_XINCREF(function);
+    run_function(call, this_run, function);
+    Py_XDECREF(function);
   }
+}
+
+/// Returns a copy of the object, as a caller would get it.
+static PyObject* copy_of_result(PyObject* result) {
+  fcp_message m;
+  PyObject* copy = NULL;
+  if (fcp_message_of_result(&m, result) == 0) {
+    enum fcp_kind kind = FCP_PLAIN;
+    char* const bytes = fcp_joined(&m);
+    if (bytes != NULL) copy = fcp_result_of(bytes, m.total, &kind);
+    free(bytes);
+  }
+  fcp_message_clear(&m);
+  return copy;
+}
+
+PyObject* fcp_run_here(PyObject* module, PyObject* arguments) {
+  (void)module;
+  PyObject* function = NULL;
+  PyObject* message = NULL;
+  if (!PyArg_ParseTuple(arguments, "OO", &function, &message)) return NULL;
+  if (!fcp_is_function(function) || !fcp_is_message(message)) {
+    PyErr_SetString(PyExc_TypeError, "run_here() takes a Function and a Message");
+    return NULL;
+  }
+  PyObject* const loaded = fcp_loaded(function);
+  char* const bytes = loaded == NULL ? NULL : fcp_joined(fcp_message_in(message));
+  if (bytes == NULL) return NULL;
+  PyObject* const result = call_function(loaded, bytes, fcp_message_in(message)->total);
+  free(bytes);
+  PyObject* const copy = result == NULL ? NULL : copy_of_result(result);
+  Py_XDECREF(result);
+  return copy;
 }
 
 /// True if the process has Python threads other than the main thread.

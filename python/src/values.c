@@ -48,11 +48,11 @@ int fcp_append(fcp_bytes* to, const void* bytes, size_t size) {
 }
 
 int fcp_put_call_of_int(fcp_bytes* to, uint64_t function, int64_t number) {
+  const fcp_prefix prefix = {function, 0};
   const fcp_header header = {FCP_PLAIN, 1};
   const char tag = TAG_INT;
-  return fcp_append_raw(to, &function, sizeof function) &&
-                 fcp_append_raw(to, &header, sizeof header) && fcp_append_raw(to, &tag, 1) &&
-                 fcp_append_raw(to, &number, sizeof number)
+  return fcp_append_raw(to, &prefix, sizeof prefix) && fcp_append_raw(to, &header, sizeof header) &&
+                 fcp_append_raw(to, &tag, 1) && fcp_append_raw(to, &number, sizeof number)
              ? 0
              : -1;
 }

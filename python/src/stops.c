@@ -1,0 +1,179 @@
+#include "core.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+// Stops of calls in a worker. A handler of farcall, which runs without Python, receives the number
+// of the call. If the call has not begun, it will not run. If it runs, the handler sends a signal
+// to the main thread, because a signal also ends system calls such as sleeps. The handler of the
+// signal runs in the main thread with the GIL, and raises an exception in the thread of the call.
+
+enum { most_running = 256, most_stopped = 256 };
+
+/// A call that runs.
+typedef struct running {
+  _Atomic uint64_t call;   ///< 0 if the entry is free
+  _Atomic uint64_t wanted; ///< number of a call that shall be stopped, or 0
+  uint32_t caller;
+  unsigned long thread; ///< number of the Python thread; 0 for the main thread
+} running;
+
+static running calls[most_running];
+static _Atomic unsigned used; ///< entries after this number are free
+
+/// Calls that shall not begin. The oldest entries are overwritten.
+static struct stopped {
+  uint64_t call;
+  uint32_t caller;
+} stopped[most_stopped];
+static _Atomic unsigned stopped_count;
+static pthread_mutex_t stopping = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_t main_thread;
+static const int interrupt_signal = SIGURG;
+static PyObject* stop_type; ///< exception that is raised in calls
+
+static const char stop_name[] = "farcall.python.stop";
+
+static void stop(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  (void)user;
+  uint64_t call = 0;
+  if (size != sizeof call) return;
+  memcpy(&call, bytes, size);
+  const uint32_t caller = fc_reply_caller(reply);
+  pthread_mutex_lock(&stopping);
+  stopped[stopped_count % most_stopped] = (struct stopped){call, caller};
+  // begin() stores the call, and then reads this number. So one of the two sees the other.
+  ++stopped_count;
+  for (unsigned i = 0; i < used; ++i) {
+    if (calls[i].call != call || calls[i].caller != caller) continue;
+    calls[i].wanted = call;
+    pthread_kill(main_thread, interrupt_signal);
+  }
+  pthread_mutex_unlock(&stopping);
+}
+
+fc_status fcp_ask_to_stop(fc_node node, uint64_t call) {
+  static fc_function number;
+  if (number == 0) number = fc_named(stop_name);
+  return fcp_tell(node, number, &call, sizeof call);
+}
+
+fc_status fcp_tell(fc_node node, fc_function function, const void* bytes, size_t size) {
+  const fc_bytes part = {bytes, size};
+  fc_future* future = NULL;
+  const fc_status status = fc_try_call_async(node, function, &part, 1, &future);
+  if (status == FC_OK) fc_future_drop(future);
+  return status;
+}
+
+// A worker that ends has often not begun all calls that it has got. To tell its host, the worker
+// stores the highest number of a call of the host that has begun, in memory that the host reads,
+// too. Numbers grow in the order of sending. A call with a lower number may have begun or not, if
+// several threads of the host send calls.
+
+static _Atomic(_Atomic uint64_t*) latest;
+
+static const char latest_name[] = "farcall.python.latest";
+
+static void note_latest(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  (void)reply;
+  (void)user;
+  uint64_t address = 0;
+  if (size != sizeof address) return;
+  memcpy(&address, bytes, size);
+  latest = (_Atomic uint64_t*)(uintptr_t)address;
+}
+
+void* fcp_track(fc_job* job, fc_node node) {
+  fc_span memory;
+  void* here = NULL;
+  if (fc_allocate(node, sizeof(uint64_t), &memory) != FC_OK) return NULL;
+  if (fc_map_hold(job, memory, &here) != FC_OK) return NULL;
+  atomic_store((_Atomic uint64_t*)here, 0);
+  const fc_function function = fc_named(latest_name);
+  if (fc_call(node, function, &memory.address, sizeof memory.address, NULL, 0, NULL) == FC_OK)
+    return here;
+  fc_unmap(here);
+  return NULL;
+}
+
+bool fcp_may_have_begun(const void* noted, uint64_t call) {
+  return noted == NULL || call <= atomic_load((const _Atomic uint64_t*)noted);
+}
+
+/// set_stop(type): lets calls be stopped by an exception of this type.
+PyObject* fcp_set_stop(PyObject* module, PyObject* type) {
+  (void)module;
+  main_thread = pthread_self();
+  Py_INCREF(type);
+  stop_type = type;
+  const fc_status status = fc_register(stop_name, &stop, NULL);
+  if (status != FC_OK) return fcp_raise(status);
+  return PyLong_FromLong(interrupt_signal);
+}
+
+/// True if the call shall not begin.
+static bool is_stopped(uint64_t call, uint32_t caller) {
+  bool found = false;
+  pthread_mutex_lock(&stopping);
+  for (unsigned i = 0; i < most_stopped; ++i)
+    found = found || (stopped[i].call == call && stopped[i].caller == caller);
+  pthread_mutex_unlock(&stopping);
+  return found;
+}
+
+fcp_run fcp_begin_run(const fc_taken* call, uint64_t number) {
+  unsigned i = 0;
+  while (i < most_running && calls[i].call != 0)
+    ++i;
+  // Calls that are nested even deeper cannot be interrupted.
+  if (number == 0 || i == most_running) return (fcp_run){-1, false};
+  running* const entry = &calls[i];
+  entry->caller = fc_reply_caller(call->reply);
+  const bool is_main = pthread_equal(pthread_self(), main_thread) != 0;
+  entry->thread = is_main ? 0 : PyThread_get_thread_ident();
+  entry->wanted = 0;
+  entry->call = number;
+  _Atomic uint64_t* const noted = entry->caller == 0 ? latest : NULL;
+  if (noted != NULL && number > *noted) *noted = number;
+  if (i >= used) used = i + 1;
+  return (fcp_run){(int)i, stopped_count != 0 && is_stopped(number, entry->caller)};
+}
+
+bool fcp_end_run(fcp_run run) {
+  if (run.entry < 0) return false;
+  running* const entry = &calls[run.entry];
+  const bool was_wanted = entry->wanted == entry->call;
+  const unsigned long thread = entry->thread;
+  entry->call = 0;
+  // An exception that the thread has not noticed yet must not reach its next call.
+  if (was_wanted && thread != 0) PyThreadState_SetAsyncExc(thread, NULL);
+  return was_wanted;
+}
+
+bool fcp_is_stop(void) { return stop_type != NULL && PyErr_ExceptionMatches(stop_type); }
+
+PyObject* fcp_on_stop(PyObject* module, PyObject* arguments) {
+  (void)module;
+  (void)arguments;
+  bool is_own = false;
+  for (unsigned i = 0; i < used; ++i) {
+    running* const entry = &calls[i];
+    const uint64_t call = entry->call;
+    if (call == 0 || entry->wanted != call) continue;
+    if (entry->thread == 0) {
+      // The main thread may run only one of its calls: the last one.
+      is_own = true;
+    } else {
+      PyThreadState_SetAsyncExc(entry->thread, stop_type);
+    }
+  }
+  if (!is_own) Py_RETURN_NONE;
+  PyErr_SetNone(stop_type);
+  return NULL;
+}
+
+fc_status fcp_register_latest(void) { return fc_register(latest_name, &note_latest, NULL); }
