@@ -14,5 +14,5 @@ __all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "F
            "RemoteTraceback", "StartFailed", "as_completed", "wait"]
 __version__: str = _core.version
 
-_core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads)
+_core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads, _pickling.load_arguments)
 _core.set_errors(_errors.of_status, _errors.of_remote)

@@ -95,9 +95,10 @@ static fc_status define(fcp_function_object* self, fc_node node) {
 }
 
 /// Sends the call to the node. If this returns FC_NODE_FAILED, the call has not run.
-static fc_status send_call(fcp_function_object* self, fc_node node, const fcp_message* m,
+static fc_status send_call(fcp_function_object* self, fc_node node, fcp_message* m,
                            fc_future** future) {
   fc_status status = define(self, node);
+  if (status == FC_OK) status = fcp_message_lend(m, self->job, node.id);
   if (status != FC_OK) return status;
   status = fc_try_call_async(node, fcp_run_function(), m->parts, m->part_count, future);
   if (status == FC_WOULD_BLOCK) {
@@ -110,7 +111,7 @@ static fc_status send_call(fcp_function_object* self, fc_node node, const fcp_me
 
 /// Sends the call to the node with the fewest calls. Tries other nodes as long as nodes have
 /// failed.
-static fc_future* send_to_any(fcp_function_object* self, const fcp_message* m, uint32_t* id) {
+static fc_future* send_to_any(fcp_function_object* self, fcp_message* m, uint32_t* id) {
   for (;;) {
     fc_node node;
     if (fcp_begin_call(self->job, FC_NO_NODE, &node) != 0) return NULL;
@@ -129,16 +130,16 @@ static fc_future* send_to_any(fcp_function_object* self, const fcp_message* m, u
 
 /// Calls the function, and waits for the result. Returns NULL without an exception if the worker
 /// has returned the call.
-static PyObject* call_once(fcp_function_object* self, const fcp_message* m) {
+static PyObject* call_once(fcp_function_object* self, fcp_message* m) {
   uint32_t id = 0;
   PyObject* result = NULL;
   fc_future* const future = send_to_any(self, m, &id);
   if (future == NULL) return NULL;
   if (fcp_wait(self->job, future) != 0) {
-    fc_future_drop(future);
+    fcp_abandon_call(self->job, future);
   } else {
     fc_status status = FC_OK;
-    result = fcp_finish_call(future, id, &status);
+    result = fcp_finish_call(self->job, future, id, &status);
     if (status == FC_NODE_FAILED) fcp_node_failed(self->job, id);
   }
   fcp_end_call(self->job, id);

@@ -45,6 +45,13 @@ static fcp_job* new_job(void) {
   return made;
 }
 
+static int open_store(fcp_job* self) {
+  self->store = fcp_store_open(self->job);
+  if (self->store != NULL) return 0;
+  PyErr_NoMemory();
+  return -1;
+}
+
 /// Job(): starts a job of this process without other nodes.
 static PyObject* job_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   (void)type;
@@ -65,7 +72,7 @@ static PyObject* job_new(PyTypeObject* type, PyObject* arguments, PyObject* keyw
   if (status == FC_OK) status = fc_queue_open(self->job, &self->queue);
   if (status == FC_OK) status = fc_on_node_change(self->job, &changed, self);
   Py_END_ALLOW_THREADS
-  if (status == FC_OK) return (PyObject*)self;
+  if (status == FC_OK && open_store(self) == 0) return (PyObject*)self;
   fcp_raise(status);
   Py_DECREF(self);
   return NULL;
@@ -75,7 +82,9 @@ PyObject* fcp_job_of_worker(fc_job* job) {
   fcp_job* const self = new_job();
   if (self == NULL) return NULL;
   self->job = job;
-  return (PyObject*)self;
+  if (open_store(self) == 0) return (PyObject*)self;
+  Py_DECREF(self);
+  return NULL;
 }
 
 static void end_job(fcp_job* self) {
@@ -83,6 +92,7 @@ static void end_job(fcp_job* self) {
   fc_queue* const queue = self->queue;
   self->job = NULL;
   self->queue = NULL;
+  fcp_store_end(self->store);
   if (!self->is_host) {
     fc_queue_close(queue);
     return;
@@ -96,6 +106,7 @@ static void end_job(fcp_job* self) {
 static void job_dealloc(PyObject* object) {
   fcp_job* const self = (fcp_job*)object;
   if (self->job != NULL) end_job(self);
+  fcp_store_free(self->store);
   free(self->nodes);
   if (self->wake_fd >= 0) close(self->wake_fd);
   Py_XDECREF(self->refusal);
@@ -322,7 +333,19 @@ int fcp_wait(fcp_job* self, fc_future* future) {
   return done;
 }
 
-PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_status) {
+/// Drops the blocks of a reply that nobody reads. Runs on any thread.
+static void drop_reply(fc_future* ready, void* store) {
+  const void* bytes = NULL;
+  size_t size = 0;
+  if (fc_future_get(ready, &bytes, &size) == FC_OK) fcp_drop_message(store, bytes, size, 0);
+  fc_future_drop(ready);
+}
+
+void fcp_abandon_call(fcp_job* self, fc_future* future) {
+  if (fc_future_then(future, &drop_reply, self->store) != FC_OK) fc_future_drop(future);
+}
+
+PyObject* fcp_finish_call(fcp_job* self, fc_future* future, uint32_t node, fc_status* call_status) {
   const void* bytes = NULL;
   size_t size = 0;
   PyObject* result = NULL;
@@ -332,7 +355,7 @@ PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_stat
     fcp_raise(status);
   } else {
     enum fcp_kind kind = FCP_PLAIN;
-    result = fcp_result_of(bytes, size, &kind);
+    result = fcp_result_of(self, bytes, size, &kind);
     if (result != NULL && kind == FCP_EXCEPTION) {
       fcp_raise_remote(result, node);
       Py_CLEAR(result);
@@ -402,7 +425,7 @@ static PyObject* describe_completion(fcp_job* self, const fc_completion* complet
   const uint32_t node = (uint32_t)(completion->tag >> 40);
   fcp_end_call(self, node);
   fc_status status = FC_OK;
-  PyObject* value = fcp_finish_call(completion->future, node, &status);
+  PyObject* value = fcp_finish_call(self, completion->future, node, &status);
   int outcome = 0;
   if (value == NULL && PyErr_Occurred()) {
     outcome = 1;
@@ -455,6 +478,23 @@ static PyObject* job_give_back(PyObject* object, PyObject* id_object) {
   const fcp_node* const node = find_node(self, (uint32_t)id);
   if (node != NULL) fcp_ask_to_return(node->node);
   Py_RETURN_NONE;
+}
+
+/// memory(node, size): memory for an array.
+static PyObject* job_memory(PyObject* object, PyObject* arguments) {
+  fcp_job* const self = (fcp_job*)object;
+  return has_ended(self) ? NULL : fcp_job_memory(self, arguments);
+}
+
+/// blocks(): numbers and bytes of the blocks of this process in use, and of the free ones.
+static PyObject* job_blocks(PyObject* object, PyObject* unused) {
+  (void)unused;
+  fcp_job* const self = (fcp_job*)object;
+  uint64_t counts[4];
+  if (has_ended(self)) return NULL;
+  fcp_store_count(self->store, counts);
+  return Py_BuildValue("(KKKK)", (unsigned long long)counts[0], (unsigned long long)counts[1],
+                       (unsigned long long)counts[2], (unsigned long long)counts[3]);
 }
 
 /// need(): makes wake_fd() readable, and lets take() return.
@@ -516,6 +556,8 @@ static PyMethodDef job_methods[] = {
     {"send", job_send, METH_VARARGS, NULL},
     {"take", job_take, METH_VARARGS, NULL},
     {"give_back", job_give_back, METH_O, NULL},
+    {"memory", job_memory, METH_VARARGS, NULL},
+    {"blocks", job_blocks, METH_NOARGS, NULL},
     {"need", job_need, METH_NOARGS, NULL},
     {"wake_fd", job_wake_fd, METH_NOARGS, NULL},
     {"refuse", job_refuse, METH_O, NULL},

@@ -9,16 +9,19 @@ static PyMethodDef methods[] = {
     {"serve", fcp_serve, METH_VARARGS, NULL},
     {"begin_wait", fcp_begin_wait, METH_NOARGS, NULL},
     {"end_wait", fcp_end_wait, METH_NOARGS, NULL},
+    {"zero_copy", fcp_zero_copy, METH_O, NULL},
+    {"set_sharing", fcp_set_sharing, METH_O, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static int execute(PyObject* module) {
   if (PyModule_AddStringConstant(module, "version", fc_version()) != 0 ||
-      fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0) {
+      fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0 ||
+      fcp_add_memory_types(module) != 0 || fcp_add_view_type(module) != 0) {
     return -1;
   }
-  return fcp_register_definitions();
+  return fcp_register_definitions() != 0 ? -1 : fcp_register_blocks();
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -16,6 +16,7 @@ static const int64_t first_pause_ns = 1000000;
 static const int64_t longest_pause_ns = 20000000;
 
 static fc_job* served;
+static fcp_job* job; ///< job of `served`; lives as long as the process
 static long active;        ///< threads that take or run calls; waiting tasks do not count
 static PyObject* describe; ///< describe(exception) returns an object that can be pickled
 
@@ -34,12 +35,15 @@ static sem_t wanted; ///< posted once for each request
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 
 static void* return_calls(void* unused) {
-  static const fcp_header returned = {FCP_RETURNED, 0};
+  static const fcp_header returned = {.kind = FCP_RETURNED};
   fc_taken call;
   for (;;) {
     sem_wait(&wanted);
-    while (fc_take(0, &call) == FC_OK)
+    while (fc_take(0, &call) == FC_OK) {
+      // The caller sends the call again, with other blocks.
+      fcp_drop_message(job->store, call.bytes, call.size, sizeof(uint64_t));
       fc_reply_bytes(call.reply, &returned, sizeof returned);
+    }
   }
   return unused;
 }
@@ -76,10 +80,13 @@ PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
   Py_BEGIN_ALLOW_THREADS
   if (status == FC_OK) status = fc_serve_open(socket, &served);
   Py_END_ALLOW_THREADS
-  return status == FC_OK ? fcp_job_of_worker(served) : fcp_raise(status);
+  if (status != FC_OK) return fcp_raise(status);
+  job = (fcp_job*)fcp_job_of_worker(served);
+  Py_XINCREF((PyObject*)job);
+  return (PyObject*)job;
 }
 
-static fc_status send_message(fc_reply* reply, const fcp_message* m) {
+static fc_status send_parts(fc_reply* reply, const fcp_message* m) {
   if (m->part_count == 1) return fc_reply_bytes(reply, m->parts[0].at, m->parts[0].size);
   void* memory = NULL;
   const fc_status status = fc_reply_reserve(reply, m->total, &memory);
@@ -90,6 +97,17 @@ static fc_status send_message(fc_reply* reply, const fcp_message* m) {
     at += m->parts[i].size;
   }
   return fc_reply_reserved(reply, m->total);
+}
+
+static fc_status send_message(fc_reply* reply, fcp_message* m) {
+  // Nobody takes the blocks of a reply over if the call was stopped.
+  fc_status status = FC_OK;
+  if (m->has_large && !fc_reply_stopped(reply))
+    status = fcp_message_lend(m, job, fc_reply_caller(reply));
+  if (status == FC_OK && m->part_count == 0) status = fcp_message_keep(m);
+  if (status == FC_OK) status = send_parts(reply, m);
+  if (status == FC_OK) fcp_message_was_sent(m);
+  return status;
 }
 
 /// Replies with the pending exception.
@@ -112,9 +130,9 @@ static void reply_exception(fc_reply* reply) {
 }
 
 /// Replies with a result, or with the error that sending it has caused.
-static void reply_result(fc_reply* reply, PyObject* result) {
+static void reply_result(fc_reply* reply, PyObject* result, bool wants_views) {
   fcp_message m;
-  if (fcp_message_of_result(&m, result) == 0) {
+  if (fcp_message_of_result(&m, result, wants_views) == 0) {
     const fc_status status = send_message(reply, &m);
     if (status != FC_OK) {
       fcp_raise(status);
@@ -126,13 +144,14 @@ static void reply_result(fc_reply* reply, PyObject* result) {
   fcp_message_clear(&m);
 }
 
-static PyObject* call_function(PyObject* function, const char* bytes, size_t size) {
+static PyObject* call_function(PyObject* function, const char* bytes, size_t size,
+                               bool* wants_views) {
   static const fcp_header no_arguments;
   if (size == sizeof(uint64_t) + sizeof no_arguments &&
       memcmp(bytes + sizeof(uint64_t), &no_arguments, sizeof no_arguments) == 0) {
     return PyObject_CallNoArgs(function);
   }
-  PyObject* const both = fcp_arguments_of(bytes, size);
+  PyObject* const both = fcp_arguments_of(job, bytes, size, wants_views);
   if (both == NULL) return NULL;
   PyObject* const arguments = PyTuple_GetItem(both, 0);
   PyObject* const keywords = PyTuple_GetItem(both, 1);
@@ -143,7 +162,7 @@ static PyObject* call_function(PyObject* function, const char* bytes, size_t siz
 }
 
 static void run(const fc_taken* call) {
-  static const fcp_header undefined = {FCP_UNDEFINED, 0};
+  static const fcp_header undefined = {.kind = FCP_UNDEFINED};
   uint64_t number = 0;
   if (call->size < sizeof number) {
     fc_reply_error(call->reply, "ValueError", "a call without the number of a function");
@@ -152,16 +171,22 @@ static void run(const fc_taken* call) {
   memcpy(&number, call->bytes, sizeof number);
   PyObject* const function = fcp_function(number);
   if (function == NULL && !PyErr_Occurred()) {
+    fcp_drop_message(job->store, call->bytes, call->size, sizeof number);
     fc_reply_bytes(call->reply, &undefined, sizeof undefined);
     return;
   }
-  PyObject* const result =
-      function == NULL ? NULL : call_function(function, call->bytes, call->size);
+  bool wants_views = false;
+  PyObject* result = NULL;
+  if (function != NULL) {
+    result = call_function(function, call->bytes, call->size, &wants_views);
+  } else {
+    fcp_drop_message(job->store, call->bytes, call->size, sizeof number);
+  }
   if (result == NULL) {
     reply_exception(call->reply);
     return;
   }
-  reply_result(call->reply, result);
+  reply_result(call->reply, result, wants_views);
   Py_DECREF(result);
 }
 

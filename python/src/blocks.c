@@ -1,0 +1,554 @@
+#include "core.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Blocks of shared memory, by which processes of a job pass large bytes to each other. Each process
+// allocates blocks in its own shared memory, and keeps those that are free for later use, because
+// new pages cost several times as much as copying into them. The head of a block counts its holders
+// in all processes. The process that drops the last hold tells the owner, which also looks from time
+// to time.
+//
+// A message passes a block on by a slot with a ticket. The receiver adopts the block by setting the
+// ticket in its head to 0. If the message is dropped instead, whoever drops it does the same. So
+// exactly one of them gets the hold that belongs to the message.
+//
+// The functions of this file need no GIL.
+
+/// Beginning of a block, in shared memory. The content follows.
+typedef struct block_head {
+  _Atomic uint64_t ticket;    ///< number of the message that passes the block on, or 0
+  _Atomic uint32_t holders;   ///< number of holds in all processes and messages
+  _Atomic uint32_t is_shared; ///< 1 if more than one process may have a hold
+  uint32_t index;             ///< index of the block at its owner
+  char padding[44];
+} block_head;
+
+/// A block, as its owner knows it.
+typedef struct block {
+  struct block* next;
+  struct block* previous;
+  block_head* head;
+  fc_span memory;
+  uint64_t capacity;
+  uint64_t freed; ///< time at which it has become free, as a number that grows
+  uint32_t kind;  ///< class of sizes
+  uint32_t index;
+  uint32_t lent_to; ///< node that has got the hold, or FC_NO_NODE for this process
+  bool is_free;
+} block;
+
+typedef struct list {
+  block* first;
+  block* last;
+} list;
+
+enum {
+  head_bytes = sizeof(block_head),
+  steps = 8,              ///< classes of sizes between two powers of two
+  smallest_log = 8,       ///< a block has at least 256 bytes
+  kinds = 40 * steps,     ///< number of classes
+  most_looks = 64,        ///< number of blocks in use that an allocation looks at
+  tell_from = 256 * 1024, ///< the owner is told of the end of blocks from this size on
+};
+
+/// Bytes of free blocks that a process keeps.
+static const uint64_t most_free = UINT64_C(512) << 20;
+
+/// Blocks of this process in a job.
+struct fcp_store {
+  fcp_store* next;
+  fc_job* job;
+  uint32_t own;
+  pthread_mutex_t mutex; ///< protects all that follows
+  block** blocks;        ///< elements are NULL if their blocks were released
+  size_t count;
+  size_t gap; ///< no element before this one is NULL
+  list used[kinds];
+  list unused[kinds];
+  uint64_t unused_bytes;
+  uint64_t used_bytes;
+  uint64_t time;
+  unsigned char* shares; ///< for each node: 0 if unknown, 1 if it can map blocks, 2 if not
+  uint32_t share_count;
+};
+
+static fcp_store* stores;
+static pthread_mutex_t stores_mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t last_ticket;
+static bool is_sharing = true;
+static fc_function collect_function;
+static fc_function allocate_function;
+static _Atomic uint32_t forks;
+
+static void add_last(list* to, block* b) {
+  b->next = NULL;
+  b->previous = to->last;
+  if (to->last != NULL) {
+    to->last->next = b;
+  } else {
+    to->first = b;
+  }
+  to->last = b;
+}
+
+static void remove_from(list* from, block* b) {
+  if (b->previous != NULL) {
+    b->previous->next = b->next;
+  } else {
+    from->first = b->next;
+  }
+  if (b->next != NULL) {
+    b->next->previous = b->previous;
+  } else {
+    from->last = b->previous;
+  }
+}
+
+/// Returns the class of blocks with at least `size` bytes, and sets `*capacity` to their size.
+static uint32_t kind_of(uint64_t size, uint64_t* capacity) {
+  uint32_t log = smallest_log;
+  while (log < 46 && size > UINT64_C(1) << (log + 1))
+    ++log;
+  const uint64_t step = (UINT64_C(1) << log) / steps;
+  const uint64_t base = UINT64_C(1) << log;
+  const uint64_t number = size <= base ? 0 : (size - base + step - 1) / step;
+  *capacity = base + number * step;
+  return (log - smallest_log) * steps + (uint32_t)number;
+}
+
+static bool is_alive(const fcp_store* store, uint32_t id) {
+  fc_node node;
+  return id == store->own || (fc_node_at(store->job, id, &node) == FC_OK && fc_node_alive(node));
+}
+
+/// True if no process can use the block any more.
+static bool has_no_holder(const fcp_store* store, const block* b) {
+  const uint32_t holders = b->head->holders;
+  if (holders == 0) return true;
+  return holders == 1 && b->lent_to != FC_NO_NODE && !b->head->is_shared &&
+         !is_alive(store, b->lent_to);
+}
+
+static void make_unused(fcp_store* store, block* b) {
+  remove_from(&store->used[b->kind], b);
+  b->is_free = true;
+  b->freed = ++store->time;
+  add_last(&store->unused[b->kind], b);
+  store->unused_bytes += b->capacity;
+  store->used_bytes -= b->capacity;
+}
+
+static void make_used(fcp_store* store, block* b) {
+  remove_from(&store->unused[b->kind], b);
+  b->is_free = false;
+  add_last(&store->used[b->kind], b);
+  store->unused_bytes -= b->capacity;
+  store->used_bytes += b->capacity;
+}
+
+/// Returns the block that has been free for the longest time, or NULL.
+static block* oldest_unused(const fcp_store* store) {
+  block* oldest = NULL;
+  for (int i = 0; i < kinds; ++i) {
+    block* const each = store->unused[i].first;
+    if (each != NULL && (oldest == NULL || each->freed < oldest->freed)) oldest = each;
+  }
+  return oldest;
+}
+
+/// Releases the blocks that have been free for the longest time until at most `most` bytes are free.
+static void trim(fcp_store* store, uint64_t most) {
+  for (;;) {
+    pthread_mutex_lock(&store->mutex);
+    block* const b = store->unused_bytes > most ? oldest_unused(store) : NULL;
+    if (b != NULL) make_used(store, b);
+    pthread_mutex_unlock(&store->mutex);
+    if (b == NULL) return;
+    // The timeout of 0 concerns only calls that this thread has made to its own node.
+    const fc_status status = fc_release_within(store->job, b->memory, 0);
+    pthread_mutex_lock(&store->mutex);
+    if (status == FC_OK) {
+      remove_from(&store->used[b->kind], b);
+      store->used_bytes -= b->capacity;
+      store->blocks[b->index] = NULL;
+      if (b->index < store->gap) store->gap = b->index;
+      free(b);
+    } else {
+      make_unused(store, b);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    if (status != FC_OK) return;
+  }
+}
+
+/// Makes all blocks unused that no process uses any more.
+static void collect_all(fcp_store* store) {
+  pthread_mutex_lock(&store->mutex);
+  for (size_t i = 0; i < store->count; ++i) {
+    block* const b = store->blocks[i];
+    if (b != NULL && !b->is_free && has_no_holder(store, b)) make_unused(store, b);
+  }
+  pthread_mutex_unlock(&store->mutex);
+}
+
+/// Makes the block with this address and index unused, if no process uses it any more.
+static void collect(fcp_store* store, uint64_t address, uint32_t index) {
+  pthread_mutex_lock(&store->mutex);
+  block* const b = index < store->count ? store->blocks[index] : NULL;
+  if (b != NULL && b->memory.address == address && !b->is_free && has_no_holder(store, b))
+    make_unused(store, b);
+  pthread_mutex_unlock(&store->mutex);
+  trim(store, most_free);
+}
+
+/// Returns an unused block of the class, or NULL. Call it with the mutex locked.
+static block* find_unused(fcp_store* store, uint32_t kind) {
+  list* const used = &store->used[kind];
+  for (int i = 0; i < most_looks && store->unused[kind].last == NULL && used->first != NULL; ++i) {
+    block* const b = used->first;
+    if (has_no_holder(store, b)) {
+      make_unused(store, b);
+    } else {
+      remove_from(used, b);
+      add_last(used, b);
+    }
+  }
+  // The block that was used last is most likely in a cache.
+  return store->unused[kind].last;
+}
+
+/// Allocates memory for a new block.
+static fc_status new_memory(fcp_store* store, uint64_t bytes, fc_span* memory) {
+  fc_node self;
+  fc_status status = fc_node_at(store->job, store->own, &self);
+  if (status != FC_OK) return status;
+  status = fc_allocate(self, bytes, memory);
+  if (status != FC_OUT_OF_MEMORY) return status;
+  collect_all(store);
+  trim(store, 0);
+  return fc_allocate(self, bytes, memory);
+}
+
+/// Gives the first hold of a block to a process. Call it with the mutex locked.
+static void give(block* b, uint32_t to) {
+  b->lent_to = to;
+  b->head->ticket = 0;
+  b->head->is_shared = 0;
+  b->head->index = b->index;
+  b->head->holders = 1;
+}
+
+/// Adds a new block, which is used. Returns NULL if there is no memory for its description.
+static block* add_block(fcp_store* store, fc_span memory, uint32_t kind, uint64_t capacity,
+                        uint32_t lent_to) {
+  block* const b = malloc(sizeof *b);
+  if (b == NULL) return NULL;
+  pthread_mutex_lock(&store->mutex);
+  size_t index = store->gap;
+  while (index < store->count && store->blocks[index] != NULL)
+    ++index;
+  if (index == store->count) {
+    block** const blocks = realloc(store->blocks, (2 * index + 16) * sizeof *blocks);
+    if (blocks == NULL) {
+      pthread_mutex_unlock(&store->mutex);
+      free(b);
+      return NULL;
+    }
+    memset(blocks + index, 0, (index + 16) * sizeof *blocks);
+    store->blocks = blocks;
+    store->count = 2 * index + 16;
+  }
+  *b = (block){.head = (block_head*)(uintptr_t)memory.address,
+               .memory = memory,
+               .capacity = capacity,
+               .kind = kind,
+               .index = (uint32_t)index};
+  store->blocks[index] = b;
+  store->gap = index + 1;
+  store->used_bytes += capacity;
+  add_last(&store->used[kind], b);
+  give(b, lent_to);
+  pthread_mutex_unlock(&store->mutex);
+  return b;
+}
+
+fc_status fcp_allocate_here(fcp_store* store, uint64_t size, uint32_t lent_to, fcp_place* place) {
+  uint64_t capacity = 0;
+  if (size > UINT64_C(1) << 46) return FC_OUT_OF_MEMORY;
+  const uint32_t kind = kind_of(size, &capacity);
+  pthread_mutex_lock(&store->mutex);
+  block* b = find_unused(store, kind);
+  if (b != NULL) {
+    make_used(store, b);
+    give(b, lent_to);
+  }
+  pthread_mutex_unlock(&store->mutex);
+  if (b == NULL) {
+    fc_span memory;
+    const fc_status status = new_memory(store, capacity + head_bytes, &memory);
+    if (status != FC_OK) return status;
+    b = add_block(store, memory, kind, capacity, lent_to);
+    if (b == NULL) {
+      fc_release(store->job, memory);
+      return FC_OUT_OF_MEMORY;
+    }
+  }
+  *place = (fcp_place){.at = b->memory.address + head_bytes,
+                       .size = size,
+                       .block = b->memory.address,
+                       .whole = capacity + head_bytes,
+                       .node = store->own,
+                       .index = b->index};
+  return FC_OK;
+}
+
+fc_status fcp_allocate_on(fcp_store* store, fc_node node, uint64_t size, fcp_place* place) {
+  if (node.id == store->own) return fcp_allocate_here(store, size, FC_NO_NODE, place);
+  return fc_call(node, allocate_function, &size, sizeof size, place, sizeof *place, NULL);
+}
+
+fc_status fcp_map_place(fcp_store* store, const fcp_place* place, void** head) {
+  const fc_span block_span = {place->block, place->whole, place->node, 0};
+  return fc_map_hold(store->job, block_span, head);
+}
+
+void* fcp_content(void* head, const fcp_place* place) {
+  return (char*)head + (place->at - place->block);
+}
+
+void fcp_add_hold(void* head) {
+  block_head* const h = head;
+  h->is_shared = 1;
+  ++h->holders;
+}
+
+/// Tells the owner of a block that no process uses the block any more.
+static void tell_owner(const fcp_store* store, const fcp_place* place) {
+  fc_node owner;
+  if (fc_node_at(store->job, place->node, &owner) != FC_OK) return;
+  const fc_bytes part = {place, sizeof *place};
+  fc_future* future = NULL;
+  // If this fails, the owner notices the end of the block in a later allocation.
+  if (fc_try_call_async(owner, collect_function, &part, 1, &future) == FC_OK)
+    fc_future_drop(future);
+}
+
+void fcp_drop_hold(fcp_store* store, const fcp_place* place, void* head) {
+  if (--((block_head*)head)->holders != 0 || store->job == NULL) return;
+  if (place->node == store->own) {
+    collect(store, place->block, place->index);
+  } else if (place->whole >= tell_from) {
+    tell_owner(store, place);
+  }
+}
+
+/// Passes the hold of a block of this process on to the message with the slot.
+static void pass_on(fcp_slot* slot) {
+  slot->ticket = ++last_ticket;
+  ((block_head*)(uintptr_t)slot->place.block)->ticket = slot->ticket;
+}
+
+fc_status fcp_lend(fcp_store* store, uint32_t to, const void* bytes, size_t size, fcp_slot* slot) {
+  const fc_status status = fcp_allocate_here(store, size, to, &slot->place);
+  if (status != FC_OK) return status;
+  memcpy((char*)(uintptr_t)slot->place.at, bytes, size);
+  slot->is_reference = 0;
+  pass_on(slot);
+  return FC_OK;
+}
+
+fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_place* place, void* head,
+                             fcp_slot* slot) {
+  const fc_status status = fcp_lend(store, to, place, sizeof *place, slot);
+  if (status != FC_OK) return status;
+  slot->is_reference = 1;
+  fcp_add_hold(head);
+  return FC_OK;
+}
+
+/// Takes the hold of a message over. Returns false if the message was dropped before.
+static bool take_over(void* head, const fcp_slot* slot) {
+  uint64_t ticket = slot->ticket;
+  return ticket != 0 && __atomic_compare_exchange_n((uint64_t*)head, &ticket, 0, false,
+                                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+fc_status fcp_adopt(fcp_store* store, const fcp_slot* slot, fcp_place* place, void** head) {
+  void* lent = NULL;
+  fc_status status = fcp_map_place(store, &slot->place, &lent);
+  if (status != FC_OK) return status;
+  if (!take_over(lent, slot)) {
+    fc_unmap(lent);
+    return FC_CANCELLED;
+  }
+  *place = slot->place;
+  *head = lent;
+  if (!slot->is_reference) return FC_OK;
+  // The block only contains the place of another one, whose hold is taken over together with it.
+  memcpy(place, fcp_content(lent, &slot->place), sizeof *place);
+  fcp_drop_hold(store, &slot->place, lent);
+  fc_unmap(lent);
+  return fcp_map_place(store, place, head);
+}
+
+void fcp_drop_slot(fcp_store* store, const fcp_slot* slot) {
+  fcp_place place;
+  void* head = NULL;
+  if (slot->place.block == 0 || store->job == NULL) return;
+  if (fcp_adopt(store, slot, &place, &head) != FC_OK) return;
+  fcp_drop_hold(store, &place, head);
+  fc_unmap(head);
+}
+
+static bool is_on_this_machine(fcp_store* store, uint32_t id) {
+  fc_node node;
+  fc_node_description* description = NULL;
+  if (fc_node_at(store->job, id, &node) != FC_OK ||
+      fc_node_describe(node, &description) != FC_OK)
+    return false;
+  const bool is_shared = strcmp(description->transport, "shm") == 0;
+  fc_free(description);
+  return is_shared;
+}
+
+PyObject* fcp_set_sharing(PyObject* module, PyObject* yes) {
+  (void)module;
+  is_sharing = PyObject_IsTrue(yes) == 1;
+  Py_RETURN_NONE;
+}
+
+bool fcp_may_share(fcp_store* store, uint32_t id) {
+  if (!is_sharing || store == NULL || store->job == NULL) return false;
+  if (id == store->own) return true;
+  pthread_mutex_lock(&store->mutex);
+  unsigned char known = id < store->share_count ? store->shares[id] : 0;
+  pthread_mutex_unlock(&store->mutex);
+  if (known != 0) return known == 1;
+  known = is_on_this_machine(store, id) ? 1 : 2;
+  pthread_mutex_lock(&store->mutex);
+  if (id >= store->share_count) {
+    unsigned char* const shares = realloc(store->shares, id + 16);
+    if (shares != NULL) {
+      memset(shares + store->share_count, 0, id + 16 - store->share_count);
+      store->shares = shares;
+      store->share_count = id + 16;
+    }
+  }
+  if (id < store->share_count) store->shares[id] = known;
+  pthread_mutex_unlock(&store->mutex);
+  return known == 1;
+}
+
+static fcp_store* store_of_handler(void) {
+  const fc_job* const job = fc_current_job();
+  pthread_mutex_lock(&stores_mutex);
+  fcp_store* store = stores;
+  while (store != NULL && store->job != job)
+    store = store->next;
+  pthread_mutex_unlock(&stores_mutex);
+  return store;
+}
+
+static void allocate_for_caller(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  (void)user;
+  fcp_store* const store = store_of_handler();
+  uint64_t wanted = 0;
+  fcp_place place;
+  if (size == sizeof wanted) memcpy(&wanted, bytes, size);
+  fc_status status = FC_ERROR;
+  if (store != NULL)
+    status = fcp_allocate_here(store, wanted, fc_reply_caller(reply), &place);
+  if (status == FC_OK) {
+    fc_reply_bytes(reply, &place, sizeof place);
+  } else {
+    fc_reply_error(reply, "MemoryError", store == NULL ? "the node has ended" : fc_error_text());
+  }
+}
+
+static void collect_for_caller(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  (void)reply;
+  (void)user;
+  fcp_store* const store = store_of_handler();
+  fcp_place place;
+  if (store == NULL || size != sizeof place) return;
+  memcpy(&place, bytes, size);
+  collect(store, place.block, place.index);
+}
+
+static void forget_all_in_child(void) {
+  static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  ++forks;
+  stores = NULL;
+  stores_mutex = unlocked;
+}
+
+uint32_t fcp_forks(void) { return forks; }
+
+int fcp_register_blocks(void) {
+  static const char allocate_name[] = "farcall.python.allocate";
+  static const char collect_name[] = "farcall.python.collect";
+  if (fc_register(allocate_name, &allocate_for_caller, NULL) != FC_OK ||
+      fc_register(collect_name, &collect_for_caller, NULL) != FC_OK) {
+    PyErr_SetString(PyExc_ImportError, fc_error_text());
+    return -1;
+  }
+  allocate_function = fc_named(allocate_name);
+  collect_function = fc_named(collect_name);
+  pthread_atfork(NULL, NULL, &forget_all_in_child);
+  return 0;
+}
+
+fcp_store* fcp_store_open(fc_job* job) {
+  fc_node self;
+  if (fc_this_node(job, &self) != FC_OK) return NULL;
+  fcp_store* const store = calloc(1, sizeof *store);
+  if (store == NULL) return NULL;
+  store->job = job;
+  store->own = self.id;
+  pthread_mutex_init(&store->mutex, NULL);
+  pthread_mutex_lock(&stores_mutex);
+  store->next = stores;
+  stores = store;
+  pthread_mutex_unlock(&stores_mutex);
+  return store;
+}
+
+void fcp_store_end(fcp_store* store) {
+  if (store == NULL || store->job == NULL) return;
+  pthread_mutex_lock(&stores_mutex);
+  for (fcp_store** at = &stores; *at != NULL; at = &(*at)->next) {
+    if (*at == store) {
+      *at = store->next;
+      break;
+    }
+  }
+  pthread_mutex_unlock(&stores_mutex);
+  // Give pages back that the views of other blocks would keep.
+  collect_all(store);
+  trim(store, 0);
+  store->job = NULL;
+}
+
+void fcp_store_free(fcp_store* store) {
+  if (store == NULL) return;
+  for (size_t i = 0; i < store->count; ++i)
+    free(store->blocks[i]);
+  free(store->blocks);
+  free(store->shares);
+  pthread_mutex_destroy(&store->mutex);
+  free(store);
+}
+
+void fcp_store_count(fcp_store* store, uint64_t counts[4]) {
+  collect_all(store);
+  memset(counts, 0, 4 * sizeof *counts);
+  pthread_mutex_lock(&store->mutex);
+  for (size_t i = 0; i < store->count; ++i) {
+    if (store->blocks[i] != NULL) ++counts[store->blocks[i]->is_free ? 2 : 0];
+  }
+  counts[1] = store->used_bytes;
+  counts[3] = store->unused_bytes;
+  pthread_mutex_unlock(&store->mutex);
+}
