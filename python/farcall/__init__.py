@@ -6,12 +6,13 @@ import pickle
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
 
 from . import _core, _errors, _pickling
+from ._array import Array, empty, zero_copy
 from ._errors import NodeFailed, RemoteError, RemoteTraceback, StartFailed
 from ._executor import Executor
 from ._future import Future
 
-__all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed", "RemoteError",
-           "RemoteTraceback", "StartFailed", "as_completed", "wait"]
+__all__ = ["ALL_COMPLETED", "Array", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed",
+           "RemoteError", "RemoteTraceback", "StartFailed", "as_completed", "empty", "wait", "zero_copy"]
 __version__: str = _core.version
 
 _core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads, _pickling.load_arguments)

@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from . import _functions
+from . import _core, _functions
+from ._array import Node, node_of
 from ._future import Future
 from ._map import Map
 from ._pool import Pool
@@ -93,6 +94,10 @@ class Executor(concurrent.futures.Executor):
         if wait:
             self._pool.wait()
 
+    def __getitem__(self, number: int) -> Node:
+        """Returns a process of the executor as a place for arrays: a worker, or 0 for this program."""
+        return node_of(self._pool.job, number)
+
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool | None:
         if exc_type is not None and issubclass(exc_type, KeyboardInterrupt):
             self._pool.shut()
@@ -116,8 +121,16 @@ class _InPlace:
 
     def __init__(self, initializer: Callable[..., Any] | None, initargs: tuple[Any, ...]) -> None:
         self._is_shut = False
+        self._job: Any = None
         if initializer is not None:
             initializer(*initargs)
+
+    @property
+    def job(self) -> Any:
+        """Job without workers, for arrays."""
+        if self._job is None:
+            self._job = _core.Job()
+        return self._job
 
     def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Future[Any]:
         """Calls the function, and returns a future that has its result."""

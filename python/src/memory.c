@@ -236,6 +236,13 @@ static PyObject* memory_free(PyObject* object, PyObject* unused) {
   Py_RETURN_NONE;
 }
 
+/// pin(): counts a buffer of the memory that never ends.
+static PyObject* memory_pin(PyObject* object, PyObject* unused) {
+  (void)unused;
+  if (fcp_export_memory((fcp_memory*)object) == NULL) return NULL;
+  Py_RETURN_NONE;
+}
+
 /// reference(): an object that stands for the memory in out-of-band buffers of pickles.
 static PyObject* memory_reference(PyObject* object, PyObject* unused) {
   (void)unused;
@@ -264,6 +271,7 @@ static PyObject* memory_was_freed(PyObject* object, void* unused) {
 
 static PyMethodDef memory_methods[] = {
     {"free", memory_free, METH_NOARGS, NULL},
+    {"pin", memory_pin, METH_NOARGS, NULL},
     {"reference", memory_reference, METH_NOARGS, NULL},
     {"__reduce_ex__", memory_reduce, METH_O, NULL},
     {NULL, NULL, 0, NULL},
