@@ -1,14 +1,15 @@
 #include "core.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 // Blocks of shared memory, by which processes of a job pass large bytes to each other. Each process
 // allocates blocks in its own shared memory, and keeps those that are free for later use, because
-// new pages cost several times as much as copying into them. The head of a block counts its holders
-// in all processes. The process that drops the last hold tells the owner, which also looks from time
-// to time.
+// new pages cost several times as much as copying into them. The head of a block counts the holds of
+// processes. The process that drops the last hold tells the owner, which also looks from time to
+// time, and ignores the holds of processes that have ended.
 //
 // A message passes a block on by a slot with a ticket. The receiver adopts the block by setting the
 // ticket in its head to 0. If the message is dropped instead, whoever drops it does the same. So
@@ -18,11 +19,12 @@
 
 /// Beginning of a block, in shared memory. The content follows.
 typedef struct block_head {
-  _Atomic uint64_t ticket;    ///< number of the message that passes the block on, or 0
-  _Atomic uint32_t holders;   ///< number of holds in all processes and messages
-  _Atomic uint32_t is_shared; ///< 1 if more than one process may have a hold
-  uint32_t index;             ///< index of the block at its owner
-  char padding[44];
+  _Atomic uint64_t ticket; ///< number of the message that passes the block on, or 0
+  /// Number of holds of messages, and of processes that have found no free element of `holders`.
+  _Atomic uint32_t others;
+  uint32_t index;              ///< index of the block at its owner
+  _Atomic uint64_t added;      ///< number of holds ever added, also of those that pass from another
+  _Atomic uint64_t holders[5]; ///< for each process, its node and the number of its holds
 } block_head;
 
 /// A block, as its owner knows it.
@@ -35,7 +37,7 @@ typedef struct block {
   uint64_t freed; ///< time at which it has become free, as a number that grows
   uint32_t kind;  ///< class of sizes
   uint32_t index;
-  uint32_t lent_to; ///< node that has got the hold, or FC_NO_NODE for this process
+  uint32_t lent_to; ///< node to which a message has passed the block on
   bool is_free;
 } block;
 
@@ -46,6 +48,7 @@ typedef struct list {
 
 enum {
   head_bytes = sizeof(block_head),
+  most_holders = 5,
   steps = 8,              ///< classes of sizes between two powers of two
   smallest_log = 8,       ///< a block has at least 256 bytes
   kinds = 40 * steps,     ///< number of classes
@@ -123,12 +126,58 @@ static bool is_alive(const fcp_store* store, uint32_t id) {
   return id == store->own || (fc_node_at(store->job, id, &node) == FC_OK && fc_node_alive(node));
 }
 
-/// True if no process can use the block any more.
+static uint64_t holder_of(uint32_t node, uint32_t count) { return (uint64_t)node << 32 | count; }
+
+/// Adds a hold of the node. Returns its element of `holders`, or -1 if there is no free one.
+static int add_holder(block_head* head, uint32_t node) {
+  for (int i = 0; i < most_holders; ++i) {
+    uint64_t known = head->holders[i];
+    while (known == 0 || known >> 32 == node) {
+      const uint32_t count = (uint32_t)known + 1;
+      if (atomic_compare_exchange_weak(&head->holders[i], &known, holder_of(node, count))) {
+        ++head->added;
+        return i;
+      }
+    }
+  }
+  ++head->others;
+  ++head->added;
+  return -1;
+}
+
+static void remove_holder(block_head* head, int entry) {
+  if (entry < 0) {
+    --head->others;
+    return;
+  }
+  uint64_t known = head->holders[entry];
+  while (!atomic_compare_exchange_weak(&head->holders[entry], &known,
+                                       (uint32_t)known <= 1 ? 0 : known - 1)) {
+  }
+}
+
+static bool has_holders(const block_head* head) {
+  for (int i = 0; i < most_holders; ++i) {
+    if (head->holders[i] != 0) return true;
+  }
+  return false;
+}
+
+/// True if no process that is alive can use the block any more.
 static bool has_no_holder(const fcp_store* store, const block* b) {
-  const uint32_t holders = b->head->holders;
-  if (holders == 0) return true;
-  return holders == 1 && b->lent_to != FC_NO_NODE && !b->head->is_shared &&
-         !is_alive(store, b->lent_to);
+  block_head* const head = b->head;
+  const uint64_t added = head->added;
+  const uint32_t others = head->others;
+  for (int i = 0; i < most_holders; ++i) {
+    uint64_t known = head->holders[i];
+    if (known == 0) continue;
+    if (is_alive(store, (uint32_t)(known >> 32))) return false;
+    atomic_compare_exchange_strong(&head->holders[i], &known, 0);
+  }
+  // A hold may have passed from an element that was still to be looked at to one that was not.
+  if (has_holders(head) || head->added != added) return false;
+  if (others == 0) return true;
+  return others == 1 && head->ticket != 0 && !is_alive(store, b->lent_to);
 }
 
 static void make_unused(fcp_store* store, block* b) {
@@ -233,16 +282,17 @@ static fc_status new_memory(fcp_store* store, uint64_t bytes, fc_span* memory) {
 
 /// Gives the first hold of a block to a process. Call it with the mutex locked.
 static void give(block* b, uint32_t to) {
-  b->lent_to = to;
   b->head->ticket = 0;
-  b->head->is_shared = 0;
+  b->head->others = 0;
   b->head->index = b->index;
-  b->head->holders = 1;
+  for (int i = 1; i < most_holders; ++i)
+    b->head->holders[i] = 0;
+  b->head->holders[0] = holder_of(to, 1);
 }
 
 /// Adds a new block, which is used. Returns NULL if there is no memory for its description.
 static block* add_block(fcp_store* store, fc_span memory, uint32_t kind, uint64_t capacity,
-                        uint32_t lent_to) {
+                        uint32_t holder) {
   block* const b = malloc(sizeof *b);
   if (b == NULL) return NULL;
   pthread_mutex_lock(&store->mutex);
@@ -269,59 +319,72 @@ static block* add_block(fcp_store* store, fc_span memory, uint32_t kind, uint64_
   store->gap = index + 1;
   store->used_bytes += capacity;
   add_last(&store->used[kind], b);
-  give(b, lent_to);
+  give(b, holder);
   pthread_mutex_unlock(&store->mutex);
   return b;
 }
 
-fc_status fcp_allocate_here(fcp_store* store, uint64_t size, uint32_t lent_to, fcp_place* place) {
+/// Returns a block that the node holds in `*made`.
+static fc_status allocate(fcp_store* store, uint64_t size, uint32_t holder, block** made) {
   uint64_t capacity = 0;
   if (size > UINT64_C(1) << 46) return FC_OUT_OF_MEMORY;
   const uint32_t kind = kind_of(size, &capacity);
   pthread_mutex_lock(&store->mutex);
-  block* b = find_unused(store, kind);
-  if (b != NULL) {
-    make_used(store, b);
-    give(b, lent_to);
+  *made = find_unused(store, kind);
+  if (*made != NULL) {
+    make_used(store, *made);
+    give(*made, holder);
   }
   pthread_mutex_unlock(&store->mutex);
-  if (b == NULL) {
-    fc_span memory;
-    const fc_status status = new_memory(store, capacity + head_bytes, &memory);
-    if (status != FC_OK) return status;
-    b = add_block(store, memory, kind, capacity, lent_to);
-    if (b == NULL) {
-      fc_release(store->job, memory);
-      return FC_OUT_OF_MEMORY;
-    }
-  }
-  *place = (fcp_place){.at = b->memory.address + head_bytes,
-                       .size = size,
-                       .block = b->memory.address,
-                       .whole = capacity + head_bytes,
-                       .node = store->own,
-                       .index = b->index};
-  return FC_OK;
+  if (*made != NULL) return FC_OK;
+  fc_span memory;
+  const fc_status status = new_memory(store, capacity + head_bytes, &memory);
+  if (status != FC_OK) return status;
+  *made = add_block(store, memory, kind, capacity, holder);
+  if (*made != NULL) return FC_OK;
+  fc_release(store->job, memory);
+  return FC_OUT_OF_MEMORY;
 }
 
-fc_status fcp_allocate_on(fcp_store* store, fc_node node, uint64_t size, fcp_place* place) {
-  if (node.id == store->own) return fcp_allocate_here(store, size, FC_NO_NODE, place);
-  return fc_call(node, allocate_function, &size, sizeof size, place, sizeof *place, NULL);
+static fcp_place place_in(const fcp_store* store, const block* b, uint64_t size) {
+  return (fcp_place){.at = b->memory.address + head_bytes,
+                     .size = size,
+                     .block = b->memory.address,
+                     .whole = b->capacity + head_bytes,
+                     .node = store->own,
+                     .index = b->index};
 }
 
-fc_status fcp_map_place(fcp_store* store, const fcp_place* place, void** head) {
+static fc_status allocate_for(fcp_store* store, uint32_t node, uint64_t size, fcp_place* place) {
+  block* b = NULL;
+  const fc_status status = allocate(store, size, node, &b);
+  if (status == FC_OK) *place = place_in(store, b, size);
+  return status;
+}
+
+static fc_status map(fcp_store* store, const fcp_place* place, void** head) {
   const fc_span block_span = {place->block, place->whole, place->node, 0};
   return fc_map_hold(store->job, block_span, head);
 }
 
-void* fcp_content(void* head, const fcp_place* place) {
-  return (char*)head + (place->at - place->block);
+fc_status fcp_allocate(fcp_store* store, fc_node node, uint64_t size, fcp_hold* hold) {
+  *hold = (fcp_hold){.entry = 0};
+  const fc_status status =
+      node.id == store->own
+          ? allocate_for(store, store->own, size, &hold->place)
+          : fc_call(node, allocate_function, &size, sizeof size, &hold->place, sizeof hold->place,
+                    NULL);
+  if (status == FC_OK && map(store, &hold->place, &hold->head) != FC_OK) hold->head = NULL;
+  return status;
 }
 
-void fcp_add_hold(void* head) {
-  block_head* const h = head;
-  h->is_shared = 1;
-  ++h->holders;
+void fcp_borrow(fcp_store* store, const fcp_place* place, fcp_hold* hold) {
+  *hold = (fcp_hold){.place = *place, .is_borrowed = true};
+  if (map(store, place, &hold->head) != FC_OK) hold->head = NULL;
+}
+
+void* fcp_content(const fcp_hold* hold) {
+  return (char*)hold->head + (hold->place.at - hold->place.block);
 }
 
 /// Tells the owner of a block that no process uses the block any more.
@@ -335,71 +398,91 @@ static void tell_owner(const fcp_store* store, const fcp_place* place) {
     fc_future_drop(future);
 }
 
-void fcp_drop_hold(fcp_store* store, const fcp_place* place, void* head) {
-  if (--((block_head*)head)->holders != 0 || store->job == NULL) return;
-  if (place->node == store->own) {
-    collect(store, place->block, place->index);
-  } else if (place->whole >= tell_from) {
-    tell_owner(store, place);
+void fcp_drop(fcp_store* store, fcp_hold* hold, bool is_owned) {
+  block_head* const head = hold->head;
+  if (head == NULL) return;
+  if (!hold->is_borrowed && is_owned) {
+    const fcp_place* const place = &hold->place;
+    remove_holder(head, hold->entry);
+    if (store->job != NULL && head->others == 0 && !has_holders(head)) {
+      if (place->node == store->own) {
+        collect(store, place->block, place->index);
+      } else if (place->whole >= tell_from) {
+        tell_owner(store, place);
+      }
+    }
   }
+  fc_unmap(head);
+  hold->head = NULL;
 }
 
 /// Passes the hold of a block of this process on to the message with the slot.
-static void pass_on(fcp_slot* slot) {
+static void pass_on(fcp_store* store, block* b, uint32_t to, uint64_t size, fcp_slot* slot) {
+  slot->place = place_in(store, b, size);
   slot->ticket = ++last_ticket;
-  ((block_head*)(uintptr_t)slot->place.block)->ticket = slot->ticket;
+  b->lent_to = to;
+  b->head->ticket = slot->ticket;
+  b->head->others = 1;
+  b->head->holders[0] = 0;
 }
 
 fc_status fcp_lend(fcp_store* store, uint32_t to, const void* bytes, size_t size, fcp_slot* slot) {
-  const fc_status status = fcp_allocate_here(store, size, to, &slot->place);
+  block* b = NULL;
+  const fc_status status = allocate(store, size, store->own, &b);
   if (status != FC_OK) return status;
-  memcpy((char*)(uintptr_t)slot->place.at, bytes, size);
-  slot->is_reference = 0;
-  pass_on(slot);
+  memcpy((char*)b->head + head_bytes, bytes, size);
+  pass_on(store, b, to, size, slot);
   return FC_OK;
 }
 
-fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_place* place, void* head,
-                             fcp_slot* slot) {
-  const fc_status status = fcp_lend(store, to, place, sizeof *place, slot);
-  if (status != FC_OK) return status;
+fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_hold* hold, uint64_t at,
+                             uint64_t size, fcp_slot* slot) {
+  fcp_place part = hold->place;
+  part.at = at;
+  part.size = size;
+  block_head* const head = hold->head;
+  ++head->others;
+  ++head->added;
+  const fc_status status = fcp_lend(store, to, &part, sizeof part, slot);
   slot->is_reference = 1;
-  fcp_add_hold(head);
-  return FC_OK;
+  if (status != FC_OK) --head->others;
+  return status;
 }
 
 /// Takes the hold of a message over. Returns false if the message was dropped before.
-static bool take_over(void* head, const fcp_slot* slot) {
+static bool take_over(const fcp_store* store, const fcp_slot* slot, fcp_hold* hold) {
+  block_head* const head = hold->head;
   uint64_t ticket = slot->ticket;
-  return ticket != 0 && __atomic_compare_exchange_n((uint64_t*)head, &ticket, 0, false,
-                                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  if (ticket == 0 || !atomic_compare_exchange_strong(&head->ticket, &ticket, 0)) return false;
+  hold->entry = add_holder(head, store->own);
+  --head->others;
+  return true;
 }
 
-fc_status fcp_adopt(fcp_store* store, const fcp_slot* slot, fcp_place* place, void** head) {
-  void* lent = NULL;
-  fc_status status = fcp_map_place(store, &slot->place, &lent);
+fc_status fcp_adopt(fcp_store* store, const fcp_slot* slot, fcp_hold* hold) {
+  *hold = (fcp_hold){.place = slot->place};
+  fc_status status = map(store, &hold->place, &hold->head);
   if (status != FC_OK) return status;
-  if (!take_over(lent, slot)) {
-    fc_unmap(lent);
+  if (!take_over(store, slot, hold)) {
+    fc_unmap(hold->head);
     return FC_CANCELLED;
   }
-  *place = slot->place;
-  *head = lent;
   if (!slot->is_reference) return FC_OK;
   // The block only contains the place of another one, whose hold is taken over together with it.
-  memcpy(place, fcp_content(lent, &slot->place), sizeof *place);
-  fcp_drop_hold(store, &slot->place, lent);
-  fc_unmap(lent);
-  return fcp_map_place(store, place, head);
+  fcp_hold lent = *hold;
+  memcpy(&hold->place, fcp_content(&lent), sizeof hold->place);
+  fcp_drop(store, &lent, true);
+  status = map(store, &hold->place, &hold->head);
+  if (status != FC_OK) return status;
+  hold->entry = add_holder(hold->head, store->own);
+  --((block_head*)hold->head)->others;
+  return FC_OK;
 }
 
 void fcp_drop_slot(fcp_store* store, const fcp_slot* slot) {
-  fcp_place place;
-  void* head = NULL;
+  fcp_hold hold;
   if (slot->place.block == 0 || store->job == NULL) return;
-  if (fcp_adopt(store, slot, &place, &head) != FC_OK) return;
-  fcp_drop_hold(store, &place, head);
-  fc_unmap(head);
+  if (fcp_adopt(store, slot, &hold) == FC_OK) fcp_drop(store, &hold, true);
 }
 
 static bool is_on_this_machine(fcp_store* store, uint32_t id) {
@@ -459,7 +542,7 @@ static void allocate_for_caller(fc_reply* reply, const void* bytes, size_t size,
   if (size == sizeof wanted) memcpy(&wanted, bytes, size);
   fc_status status = FC_ERROR;
   if (store != NULL)
-    status = fcp_allocate_here(store, wanted, fc_reply_caller(reply), &place);
+    status = allocate_for(store, fc_reply_caller(reply), wanted, &place);
   if (status == FC_OK) {
     fc_reply_bytes(reply, &place, sizeof place);
   } else {
@@ -539,6 +622,12 @@ void fcp_store_free(fcp_store* store) {
   free(store->shares);
   pthread_mutex_destroy(&store->mutex);
   free(store);
+}
+
+void fcp_store_collect(fcp_store* store) {
+  if (store == NULL || store->job == NULL) return;
+  collect_all(store);
+  trim(store, most_free);
 }
 
 void fcp_store_count(fcp_store* store, uint64_t counts[4]) {

@@ -33,6 +33,14 @@ typedef struct fcp_place {
   uint32_t index; ///< index of the block on the node
 } fcp_place;
 
+/// Use of a block by this process.
+typedef struct fcp_hold {
+  fcp_place place;
+  void* head;       ///< address of the block in this process; NULL if it is not mapped
+  int entry;        ///< where the head of the block counts the hold
+  bool is_borrowed; ///< true if the head does not count it
+} fcp_hold;
+
 /// Entry of a message for large bytes, which are in the message or in a block.
 typedef struct fcp_slot {
   fcp_place place; ///< if `place.block` is 0, `place.at` is an offset in the message
@@ -49,6 +57,8 @@ fcp_store* fcp_store_open(fc_job* job);
 /// job.
 void fcp_store_end(fcp_store* store);
 void fcp_store_free(fcp_store* store);
+/// Frees blocks that only processes that have ended have used.
+void fcp_store_collect(fcp_store* store);
 /// Sets `counts` to the number and bytes of the blocks in use, and of the free blocks.
 void fcp_store_count(fcp_store* store, uint64_t counts[4]);
 /// set_sharing(yes): says whether this process passes blocks on at all. Meant for tests.
@@ -56,26 +66,23 @@ PyObject* fcp_set_sharing(PyObject* module, PyObject* yes);
 /// True if the node can map blocks of this process.
 bool fcp_may_share(fcp_store* store, uint32_t node);
 
-/// Allocates a block in this process for the node `lent_to`, or for this process if it is
-/// FC_NO_NODE. The block has one hold.
-fc_status fcp_allocate_here(fcp_store* store, uint64_t size, uint32_t lent_to, fcp_place* place);
-/// Allocates a block on the node for this process. Waits for the node.
-fc_status fcp_allocate_on(fcp_store* store, fc_node node, uint64_t size, fcp_place* place);
-/// Maps a block of which this process has a hold. `*head` is the address to pass to fc_unmap().
-fc_status fcp_map_place(fcp_store* store, const fcp_place* place, void** head);
-/// Returns the address of the bytes of a place whose block is mapped.
-void* fcp_content(void* head, const fcp_place* place);
-void fcp_add_hold(void* head);
-/// Drops a hold of a mapped block.
-void fcp_drop_hold(fcp_store* store, const fcp_place* place, void* head);
+/// Allocates a block on the node, and holds it. Waits for the node.
+fc_status fcp_allocate(fcp_store* store, fc_node node, uint64_t size, fcp_hold* hold);
+/// Maps a block that the sender of a message holds until the call has ended.
+void fcp_borrow(fcp_store* store, const fcp_place* place, fcp_hold* hold);
+/// Returns the address of the bytes of a hold that is mapped.
+void* fcp_content(const fcp_hold* hold);
+/// Drops a hold, and unmaps the block. If not `is_owned`, the hold belongs to another process.
+void fcp_drop(fcp_store* store, fcp_hold* hold, bool is_owned);
 /// Copies bytes to a block for the node `to`, and passes its hold on to the slot of a message.
 fc_status fcp_lend(fcp_store* store, uint32_t to, const void* bytes, size_t size, fcp_slot* slot);
-/// Passes a new hold of a mapped block on to the slot of a message.
-fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_place* place, void* head,
-                             fcp_slot* slot);
+/// Passes a new hold of a block on to the slot of a message. `at` and `size` are the part of the
+/// block that the receiver gets, as on its node.
+fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_hold* hold, uint64_t at,
+                             uint64_t size, fcp_slot* slot);
 /// Maps the block of a slot, and takes its hold over. Returns FC_CANCELLED if the message was
 /// dropped.
-fc_status fcp_adopt(fcp_store* store, const fcp_slot* slot, fcp_place* place, void** head);
+fc_status fcp_adopt(fcp_store* store, const fcp_slot* slot, fcp_hold* hold);
 /// Drops the hold of a slot, unless the receiver has taken it over.
 void fcp_drop_slot(fcp_store* store, const fcp_slot* slot);
 /// Returns how often this process and its ancestors were forked. Holds belong to the parent.
@@ -87,10 +94,8 @@ uint32_t fcp_forks(void);
 typedef struct fcp_memory {
   PyObject ob_base;
   fcp_job* job;
-  fcp_place place;
-  void* head;      ///< NULL if the block is not mapped
+  fcp_hold hold;
   uint32_t forks;  ///< fcp_forks() when the object was made
-  bool is_held;    ///< false after the hold was dropped
   bool was_freed;  ///< true after free()
   bool is_array;   ///< true if arrays use it, so that results may refer to it
   size_t exports;  ///< number of buffers of the object in use
@@ -99,10 +104,8 @@ typedef struct fcp_memory {
 } fcp_memory;
 
 int fcp_add_memory_types(PyObject* module);
-/// Returns a new object for a mapped block, whose hold it takes over.
-PyObject* fcp_new_memory(fcp_job* job, const fcp_place* place, void* head, bool is_array);
-/// Returns a new object for the fcp_place in these bytes, whose block the sender holds.
-PyObject* fcp_borrow_memory(fcp_job* job, const char* bytes, size_t size);
+/// Returns a new object, which owns the hold.
+PyObject* fcp_new_memory(fcp_job* job, fcp_hold* hold, bool is_array);
 /// memory(node, size): allocates memory for an array on the node.
 PyObject* fcp_job_memory(fcp_job* job, PyObject* arguments);
 /// Returns the memory to which a reference refers, or NULL if the object is no reference.

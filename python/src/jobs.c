@@ -191,6 +191,7 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
   if (PyErr_Occurred()) return NULL;
   fcp_node* const node = find_node(self, (uint32_t)id);
   if (node != NULL) *node = self->nodes[--self->node_count];
+  fcp_store_collect(self->store);
   Py_RETURN_NONE;
 }
 

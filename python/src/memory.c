@@ -34,26 +34,27 @@ fcp_memory* fcp_referred(PyObject* object) {
 
 fcp_memory* fcp_array_memory_of(const void* at, size_t size) {
   for (fcp_memory* each = arrays; each != NULL; each = each->next) {
-    if (each->head == NULL || !each->is_held) continue;
-    const char* const first = fcp_content(each->head, &each->place);
+    if (each->hold.head == NULL || each->hold.is_borrowed) continue;
+    const char* const first = fcp_content(&each->hold);
     const char* const from = at;
-    if (from >= first && from - first <= (ptrdiff_t)each->place.size &&
-        size <= each->place.size - (size_t)(from - first))
+    if (from >= first && from - first <= (ptrdiff_t)each->hold.place.size &&
+        size <= each->hold.place.size - (size_t)(from - first))
       return each;
   }
   return NULL;
 }
 
-static PyObject* make(fcp_job* job, const fcp_place* place, void* head, bool is_array) {
+PyObject* fcp_new_memory(fcp_job* job, fcp_hold* hold, bool is_array) {
   fcp_memory* const made = PyObject_New(fcp_memory, memory_type);
-  if (made == NULL) return NULL;
+  if (made == NULL) {
+    fcp_drop(job->store, hold, true);
+    return NULL;
+  }
   memset((char*)made + sizeof(PyObject), 0, sizeof *made - sizeof(PyObject));
   Py_INCREF((PyObject*)job);
   made->job = job;
-  made->place = *place;
-  made->head = head;
+  made->hold = *hold;
   made->forks = fcp_forks();
-  made->is_array = is_array;
   if (!is_array) return (PyObject*)made;
   made->next = arrays;
   if (arrays != NULL) arrays->previous = made;
@@ -61,38 +62,10 @@ static PyObject* make(fcp_job* job, const fcp_place* place, void* head, bool is_
   return (PyObject*)made;
 }
 
-PyObject* fcp_new_memory(fcp_job* job, const fcp_place* place, void* head, bool is_array) {
-  PyObject* const made = make(job, place, head, is_array);
-  if (made != NULL) {
-    ((fcp_memory*)made)->is_held = true;
-  } else {
-    fcp_drop_hold(job->store, place, head);
-    fc_unmap(head);
-  }
-  return made;
-}
-
-PyObject* fcp_borrow_memory(fcp_job* job, const char* bytes, size_t size) {
-  fcp_place place;
-  void* head = NULL;
-  if (size != sizeof place) {
-    PyErr_SetString(PyExc_ValueError, "farcall: a reference has a wrong size");
-    return NULL;
-  }
-  memcpy(&place, bytes, size);
-  if (fcp_map_place(job->store, &place, &head) != FC_OK) head = NULL;
-  return make(job, &place, head, true);
-}
-
 /// Drops the hold, and unmaps the block, if no buffer uses it.
 static void drop(fcp_memory* self) {
-  if (self->exports != 0 || self->head == NULL) return;
   // In a forked child, the hold belongs to the parent.
-  if (self->is_held && self->forks == fcp_forks())
-    fcp_drop_hold(self->job->store, &self->place, self->head);
-  fc_unmap(self->head);
-  self->is_held = false;
-  self->head = NULL;
+  if (self->exports == 0) fcp_drop(self->job->store, &self->hold, self->forks == fcp_forks());
 }
 
 static void memory_dealloc(PyObject* object) {
@@ -111,26 +84,18 @@ static void memory_dealloc(PyObject* object) {
 PyObject* fcp_job_memory(fcp_job* job, PyObject* arguments) {
   unsigned id = 0;
   unsigned long long size = 0;
-  fcp_place place;
+  fcp_hold hold;
   fc_node node;
-  void* head = NULL;
   if (!PyArg_ParseTuple(arguments, "IK", &id, &size)) return NULL;
-  if (size > UINT64_C(1) << 45) {
-    PyErr_Format(PyExc_MemoryError, "%llu bytes are more than any memory", size);
-    return NULL;
-  }
   fc_status status = fc_node_at(job->job, id, &node);
   if (status != FC_OK) return fcp_raise(status);
   Py_BEGIN_ALLOW_THREADS
-  status = fcp_allocate_on(job->store, node, size, &place);
-  if (status == FC_OK && fcp_map_place(job->store, &place, &head) != FC_OK) head = NULL;
+  status = fcp_allocate(job->store, node, size, &hold);
   Py_END_ALLOW_THREADS
-  if (status == FC_REMOTE_ERROR) {
-    PyErr_SetString(PyExc_MemoryError, fc_error_text());
-    return NULL;
-  }
-  if (status != FC_OK) return fcp_raise(status);
-  return fcp_new_memory(job, &place, head, true);
+  if (status == FC_OK) return fcp_new_memory(job, &hold, true);
+  if (status != FC_REMOTE_ERROR) return fcp_raise(status);
+  PyErr_SetString(PyExc_MemoryError, fc_error_text());
+  return NULL;
 }
 
 int fcp_check_memory(const fcp_memory* self) {
@@ -140,13 +105,13 @@ int fcp_check_memory(const fcp_memory* self) {
   } else if (self->job->job == NULL) {
     PyErr_SetString(PyExc_RuntimeError, "the job of the array has ended; a view that local() has "
                                         "returned can still be used");
-  } else if (fc_node_at(self->job->job, self->place.node, &node) != FC_OK ||
+  } else if (fc_node_at(self->job->job, self->hold.place.node, &node) != FC_OK ||
              !fc_node_alive(node)) {
     char text[120];
     PyOS_snprintf(text, sizeof text, "node %u has ended, and its arrays with it; a view that "
                                      "local() has returned can still be used",
-                  (unsigned)self->place.node);
-    fcp_raise_failed(text, self->place.node);
+                  (unsigned)self->hold.place.node);
+    fcp_raise_failed(text, self->hold.place.node);
   } else {
     return 0;
   }
@@ -158,13 +123,13 @@ char* fcp_export_memory(fcp_memory* self) {
     PyErr_SetString(PyExc_ValueError, "the array was freed");
     return NULL;
   }
-  if (self->head == NULL) {
+  if (self->hold.head == NULL) {
     PyErr_Format(PyExc_BufferError, "node %u is on another machine; get() copies its memory",
-                 (unsigned)self->place.node);
+                 (unsigned)self->hold.place.node);
     return NULL;
   }
   ++self->exports;
-  return fcp_content(self->head, &self->place);
+  return fcp_content(&self->hold);
 }
 
 void fcp_end_export(fcp_memory* self) {
@@ -177,7 +142,7 @@ static int memory_get_buffer(PyObject* object, Py_buffer* view, int flags) {
   char* const at = fcp_export_memory(self);
   view->obj = NULL;
   if (at == NULL) return -1;
-  if (PyBuffer_FillInfo(view, object, at, (Py_ssize_t)self->place.size, 0, flags) == 0) return 0;
+  if (PyBuffer_FillInfo(view, object, at, (Py_ssize_t)self->hold.place.size, 0, flags) == 0) return 0;
   fcp_end_export(self);
   return -1;
 }
@@ -188,7 +153,7 @@ static void memory_release_buffer(PyObject* object, Py_buffer* view) {
 }
 
 static Py_ssize_t memory_length(PyObject* object) {
-  return (Py_ssize_t)((fcp_memory*)object)->place.size;
+  return (Py_ssize_t)((fcp_memory*)object)->hold.place.size;
 }
 
 static PyObject* memory_get_item(PyObject* object, PyObject* key) {
@@ -256,12 +221,12 @@ static PyObject* memory_reference(PyObject* object, PyObject* unused) {
 
 static PyObject* memory_node(PyObject* object, void* unused) {
   (void)unused;
-  return PyLong_FromUnsignedLong(((fcp_memory*)object)->place.node);
+  return PyLong_FromUnsignedLong(((fcp_memory*)object)->hold.place.node);
 }
 
 static PyObject* memory_is_mapped(PyObject* object, void* unused) {
   (void)unused;
-  return PyBool_FromLong(((fcp_memory*)object)->head != NULL);
+  return PyBool_FromLong(((fcp_memory*)object)->hold.head != NULL);
 }
 
 static PyObject* memory_was_freed(PyObject* object, void* unused) {
@@ -314,7 +279,7 @@ static void reference_dealloc(PyObject* object) {
 }
 
 static int reference_get_buffer(PyObject* object, Py_buffer* view, int flags) {
-  fcp_place* const place = &((reference_object*)object)->memory->place;
+  fcp_place* const place = &((reference_object*)object)->memory->hold.place;
   // Buffers that may be written to are unpickled without a wrapper.
   return PyBuffer_FillInfo(view, object, place, sizeof *place, 0, flags);
 }

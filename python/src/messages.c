@@ -135,13 +135,13 @@ static fc_status lend_slot(fcp_message* m, fcp_job* job, uint32_t node, size_t i
   if (memory != NULL && !may_share) slot->is_reference = 1;
   if (!may_share) return FC_OK;
   if (memory != NULL)
-    return fcp_lend_reference(job->store, node, &memory->place, memory->head, slot);
+    return fcp_lend_reference(job->store, node, &memory->hold, memory->hold.place.at,
+                              memory->hold.place.size, slot);
   memory = m->wants_views && i != 0 ? fcp_array_memory_of(view->buf, size) : NULL;
   if (memory != NULL && memory->job == job) {
-    fcp_place part = memory->place;
-    part.at += (uint64_t)((char*)view->buf - (char*)fcp_content(memory->head, &memory->place));
-    part.size = size;
-    return fcp_lend_reference(job->store, node, &part, memory->head, slot);
+    const ptrdiff_t offset = (char*)view->buf - (char*)fcp_content(&memory->hold);
+    return fcp_lend_reference(job->store, node, &memory->hold,
+                              memory->hold.place.at + (uint64_t)offset, size, slot);
   }
   if (size < FCP_LARGE) return FC_OK;
   if (size < long_copy) return fcp_lend(job->store, node, view->buf, size, slot);
@@ -327,18 +327,27 @@ void fcp_drop_message(fcp_store* store, const char* bytes, size_t size, size_t a
 
 /// Maps the block of a slot, and returns an object for its bytes.
 static PyObject* adopt(fcp_job* job, const fcp_slot* slot) {
-  fcp_place place;
-  void* head = NULL;
+  fcp_hold hold;
   fc_status status;
   if (job->store == NULL || job->job == NULL) return malformed();
   // The first block of a node is mapped with the help of other processes.
   Py_BEGIN_ALLOW_THREADS
-  status = fcp_adopt(job->store, slot, &place, &head);
+  status = fcp_adopt(job->store, slot, &hold);
   Py_END_ALLOW_THREADS
-  if (status == FC_OK) return fcp_new_memory(job, &place, head, slot->is_reference != 0);
+  if (status == FC_OK) return fcp_new_memory(job, &hold, slot->is_reference != 0);
   if (status != FC_CANCELLED) return fcp_raise(status);
   PyErr_SetString(PyExc_RuntimeError, "the message was dropped by its sender");
   return NULL;
+}
+
+/// Returns the memory to which the message refers. Its block belongs to the sender.
+static PyObject* borrow(fcp_job* job, const char* bytes, size_t size) {
+  fcp_place place;
+  fcp_hold hold;
+  if (size != sizeof place || job->store == NULL || job->job == NULL) return malformed();
+  memcpy(&place, bytes, size);
+  fcp_borrow(job->store, &place, &hold);
+  return fcp_new_memory(job, &hold, true);
 }
 
 PyObject* fcp_part_of(const fcp_arrived* message, uint32_t i) {
@@ -348,7 +357,7 @@ PyObject* fcp_part_of(const fcp_arrived* message, uint32_t i) {
   if (slot.place.at > message->size || message->size - slot.place.at < slot.place.size)
     return malformed();
   const char* const at = message->bytes + slot.place.at;
-  if (slot.is_reference) return fcp_borrow_memory(message->job, at, slot.place.size);
+  if (slot.is_reference) return borrow(message->job, at, slot.place.size);
   return PyMemoryView_FromMemory((char*)at, (Py_ssize_t)slot.place.size, PyBUF_READ);
 }
 

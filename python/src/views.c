@@ -64,7 +64,7 @@ static int check_inside(view_object* self) {
     if (way < 0) first += way;
     if (way > 0) last += way;
   }
-  if (first >= 0 && last + self->item <= (Py_ssize_t)self->memory->place.size) return 0;
+  if (first >= 0 && last + self->item <= (Py_ssize_t)self->memory->hold.place.size) return 0;
   PyErr_SetString(PyExc_ValueError, "the elements do not lie in the memory");
   return -1;
 }
@@ -192,7 +192,7 @@ static fc_status copy_elements(view_object* self, const Py_ssize_t* from_strides
     --plan.dimensions;
   }
   fc_status status;
-  if ((size_t)(count_of(self) * self->item) < long_copy && self->memory->head != NULL)
+  if ((size_t)(count_of(self) * self->item) < long_copy && self->memory->hold.head != NULL)
     return copy_all(&plan, 0, from, to);
   Py_BEGIN_ALLOW_THREADS
   status = copy_all(&plan, 0, from, to);
@@ -248,9 +248,9 @@ static PyObject* transfer(view_object* self, PyObject* other, bool is_write) {
     PyErr_Format(PyExc_ValueError, "the array has %zd bytes, and the buffer %zd",
                  count_of(self) * self->item, buffer.len);
   } else if (fcp_check_memory(memory) == 0) {
-    char* const mapped = memory->head == NULL ? NULL : fcp_export_memory(memory);
+    char* const mapped = memory->hold.head == NULL ? NULL : fcp_export_memory(memory);
     buffer_sides sides = {memory->job->job,
-                          {memory->place.at, memory->place.size, memory->place.node, 0},
+                          {memory->hold.place.at, memory->hold.place.size, memory->hold.place.node, 0},
                           mapped,
                           buffer.buf};
     status = is_write ? copy_elements(self, strides, 0, strides_of(self), self->offset, &write_run,
@@ -321,9 +321,9 @@ static PyObject* view_copy(PyObject* object, PyObject* other) {
     return NULL;
   }
   if (fcp_check_memory(self->memory) != 0 || fcp_check_memory(to->memory) != 0) return NULL;
-  const fcp_place* const a = &self->memory->place;
-  const fcp_place* const b = &to->memory->place;
-  const bool is_mapped = self->memory->head != NULL && to->memory->head != NULL;
+  const fcp_place* const a = &self->memory->hold.place;
+  const fcp_place* const b = &to->memory->hold.place;
+  const bool is_mapped = self->memory->hold.head != NULL && to->memory->hold.head != NULL;
   node_sides sides = {self->memory->job->job,
                       {a->at, a->size, a->node, 0},
                       {b->at, b->size, b->node, 0},
