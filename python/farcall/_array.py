@@ -267,7 +267,7 @@ class Array(_core.View):
         is_raw = view.format in ("B", "b", "c") and view.ndim == 1 and self.dtype != "u1" and self.dtype != "i1"
         if is_raw and view.nbytes == self.nbytes:
             return view
-        if _kind_of(view.format) != self.dtype:
+        if _kind_of(view.format) != self.dtype or view.itemsize != self.itemsize:
             raise TypeError(f"the array has elements of the type {self.dtype!r}, and the buffer {view.format!r}")
         if view.shape != self.shape:
             raise ValueError(f"the array has the shape {self.shape}, and the buffer {view.shape}")
@@ -379,11 +379,8 @@ def _flat(values: Any, shape: tuple[int, ...]) -> list[Any]:
     """Returns the numbers of nested lists. Raises an error if they have another shape."""
     if not shape:
         return [values]
-    try:
-        length = len(values)
-    except TypeError:
-        raise TypeError(f"an array cannot be filled with {type(values).__name__}") from None
-    if length != shape[0]:
+    length = len(values) if hasattr(values, "__len__") else 1
+    if length != shape[0] or not hasattr(values, "__iter__"):
         raise ValueError(f"the array has {shape[0]} elements in a dimension, and the values {length}")
     return [number for value in values for number in _flat(value, shape[1:])]
 

@@ -207,28 +207,61 @@ static block* oldest_unused(const fcp_store* store) {
   return oldest;
 }
 
+/// Gives the block an index. Returns false if there is no memory for it. Call it with the mutex
+/// locked.
+static bool insert(fcp_store* store, block* b) {
+  size_t index = store->gap;
+  while (index < store->count && store->blocks[index] != NULL)
+    ++index;
+  if (index == store->count) {
+    const size_t count = 2 * index + 16;
+    block** const blocks = realloc(store->blocks, count * sizeof *blocks);
+    if (blocks == NULL) return false;
+    memset(blocks + index, 0, (count - index) * sizeof *blocks);
+    store->blocks = blocks;
+    store->count = count;
+  }
+  b->index = (uint32_t)index;
+  store->blocks[index] = b;
+  store->gap = index + 1;
+  return true;
+}
+
+/// Takes the unused block that is the oldest out of the store, if more than `most` bytes are unused.
+static block* take_oldest(fcp_store* store, uint64_t most) {
+  pthread_mutex_lock(&store->mutex);
+  block* const b = store->unused_bytes > most ? oldest_unused(store) : NULL;
+  if (b != NULL) {
+    remove_from(&store->unused[b->kind], b);
+    store->unused_bytes -= b->capacity;
+    store->blocks[b->index] = NULL;
+    if (b->index < store->gap) store->gap = b->index;
+  }
+  pthread_mutex_unlock(&store->mutex);
+  return b;
+}
+
+static void put_back(fcp_store* store, block* b) {
+  pthread_mutex_lock(&store->mutex);
+  if (insert(store, b)) {
+    add_last(&store->unused[b->kind], b);
+    store->unused_bytes += b->capacity;
+  } else {
+    free(b); // the end of the job releases the memory
+  }
+  pthread_mutex_unlock(&store->mutex);
+}
+
 /// Releases the blocks that have been free for the longest time until at most `most` bytes are free.
 static void trim(fcp_store* store, uint64_t most) {
-  for (;;) {
-    pthread_mutex_lock(&store->mutex);
-    block* const b = store->unused_bytes > most ? oldest_unused(store) : NULL;
-    if (b != NULL) make_used(store, b);
-    pthread_mutex_unlock(&store->mutex);
-    if (b == NULL) return;
+  block* b;
+  while ((b = take_oldest(store, most)) != NULL) {
     // The timeout of 0 concerns only calls that this thread has made to its own node.
-    const fc_status status = fc_release_within(store->job, b->memory, 0);
-    pthread_mutex_lock(&store->mutex);
-    if (status == FC_OK) {
-      remove_from(&store->used[b->kind], b);
-      store->used_bytes -= b->capacity;
-      store->blocks[b->index] = NULL;
-      if (b->index < store->gap) store->gap = b->index;
-      free(b);
-    } else {
-      make_unused(store, b);
+    if (fc_release_within(store->job, b->memory, 0) != FC_OK) {
+      put_back(store, b);
+      return;
     }
-    pthread_mutex_unlock(&store->mutex);
-    if (status != FC_OK) return;
+    free(b);
   }
 }
 
@@ -295,28 +328,16 @@ static block* add_block(fcp_store* store, fc_span memory, uint32_t kind, uint64_
                         uint32_t holder) {
   block* const b = malloc(sizeof *b);
   if (b == NULL) return NULL;
-  pthread_mutex_lock(&store->mutex);
-  size_t index = store->gap;
-  while (index < store->count && store->blocks[index] != NULL)
-    ++index;
-  if (index == store->count) {
-    block** const blocks = realloc(store->blocks, (2 * index + 16) * sizeof *blocks);
-    if (blocks == NULL) {
-      pthread_mutex_unlock(&store->mutex);
-      free(b);
-      return NULL;
-    }
-    memset(blocks + index, 0, (index + 16) * sizeof *blocks);
-    store->blocks = blocks;
-    store->count = 2 * index + 16;
-  }
   *b = (block){.head = (block_head*)(uintptr_t)memory.address,
                .memory = memory,
                .capacity = capacity,
-               .kind = kind,
-               .index = (uint32_t)index};
-  store->blocks[index] = b;
-  store->gap = index + 1;
+               .kind = kind};
+  pthread_mutex_lock(&store->mutex);
+  if (!insert(store, b)) {
+    pthread_mutex_unlock(&store->mutex);
+    free(b);
+    return NULL;
+  }
   store->used_bytes += capacity;
   add_last(&store->used[kind], b);
   give(b, holder);

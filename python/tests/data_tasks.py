@@ -161,3 +161,8 @@ def names(executor, array):
 def describe(array):
     """Returns the type and the elements of an array."""
     return type(array).__name__, memoryview(array).tolist()
+
+
+def sum_of(values, more):
+    """Returns the sum of arrays in a list, a dict and a keyword."""
+    return sum(sum(each) for each in (values[0], values[1]["a"], more))
