@@ -225,13 +225,13 @@ class Array(_core.View):
     def put_async(self, values: Any) -> Future[None]:
         """Begins a put(), and returns a future of its end. `values` must not change before."""
         checked = self._checked(values)
-        return _copier.start(self.node, lambda: self.write(checked), None)
+        return _copy_thread.start(self.node, lambda: self.write(checked), None)
 
     def get_async(self, out: Any = None) -> Future[Any]:
         """Begins a get(), and returns a future of its result. `out` must not be used before."""
         target = self._new() if out is None else self._checked(out, True)
         result = target if out is None else out
-        return _copier.start(self.node, lambda: self.read(target), result)
+        return _copy_thread.start(self.node, lambda: self.read(target), result)
 
     def _overlaps(self, other: Array) -> bool:
         return self._memory is other._memory or self.node == other.node and self._span()[0] < other._span()[1] and \
@@ -423,7 +423,7 @@ class zero_copy:  # pylint: disable=invalid-name
         _core.zero_copy(-1)
 
 
-class _Copier:
+class _CopyThread:
     """A thread that copies while the program goes on."""
 
     def __init__(self) -> None:
@@ -458,5 +458,5 @@ def _copy_all(orders: queue.SimpleQueue[tuple[Future[Any], Callable[[], None], A
         del future, copy, result
 
 
-_copier = _Copier()
-os.register_at_fork(after_in_child=_copier.forget)
+_copy_thread = _CopyThread()
+os.register_at_fork(after_in_child=_copy_thread.forget)

@@ -78,7 +78,7 @@ def _copies(executor: farcall.Executor) -> dict[str, Callable[[], Any]]:
     data, copy = bytearray(size), bytearray(size)
     array = farcall.empty(size, "u1", executor[1])
     send, receive = executor.function(len), executor.function(_kept)
-    buffer = pickle.PickleBuffer(data)
+    buffer: Any = pickle.PickleBuffer(data)
 
     def memcpy() -> None:
         memoryview(copy)[:] = data

@@ -6,14 +6,14 @@
 #include <string.h>
 
 // Blocks of shared memory, by which processes of a job pass large bytes to each other. Each process
-// allocates blocks in its own shared memory, and keeps those that are free for later use, because
-// new pages cost several times as much as copying into them. The head of a block counts the holds of
-// processes. The process that drops the last hold tells the owner, which also looks from time to
-// time, and ignores the holds of processes that have ended.
+// allocates blocks in its own shared memory. It keeps free blocks for later use, because new pages
+// cost several times as much as copying into them. The head of a block counts the holds of
+// processes. The process that drops the last hold tells the owner. The owner also looks from time
+// to time, and ignores the holds of processes that have ended.
 //
 // A message passes a block on by a slot with a ticket. The receiver adopts the block by setting the
-// ticket in its head to 0. If the message is dropped instead, whoever drops it does the same. So
-// exactly one of them gets the hold that belongs to the message.
+// ticket in its head to 0. A process that drops the message also sets the ticket to 0. So exactly
+// one process gets the hold that belongs to the message.
 //
 // The functions of this file need no GIL.
 
@@ -22,8 +22,9 @@ typedef struct block_head {
   _Atomic uint64_t ticket; ///< number of the message that passes the block on, or 0
   /// Number of holds of messages, and of processes that have found no free element of `holders`.
   _Atomic uint32_t others;
-  uint32_t index;              ///< index of the block at its owner
-  _Atomic uint64_t added;      ///< number of holds ever added, also of those that pass from another
+  uint32_t index; ///< index of the block at its owner
+  _Atomic uint64_t
+      added; ///< number of holds ever added; a hold that changes its place counts again
   _Atomic uint64_t holders[5]; ///< for each process, its node and the number of its holds
 } block_head;
 
@@ -227,7 +228,8 @@ static bool insert(fcp_store* store, block* b) {
   return true;
 }
 
-/// Takes the unused block that is the oldest out of the store, if more than `most` bytes are unused.
+/// Takes the unused block that is the oldest out of the store, if more than `most` bytes are
+/// unused.
 static block* take_oldest(fcp_store* store, uint64_t most) {
   pthread_mutex_lock(&store->mutex);
   block* const b = store->unused_bytes > most ? oldest_unused(store) : NULL;
@@ -252,7 +254,8 @@ static void put_back(fcp_store* store, block* b) {
   pthread_mutex_unlock(&store->mutex);
 }
 
-/// Releases the blocks that have been free for the longest time until at most `most` bytes are free.
+/// Releases the blocks that have been free for the longest time until at most `most` bytes are
+/// free.
 static void trim(fcp_store* store, uint64_t most) {
   block* b;
   while ((b = take_oldest(store, most)) != NULL) {
@@ -390,11 +393,10 @@ static fc_status map(fcp_store* store, const fcp_place* place, void** head) {
 
 fc_status fcp_allocate(fcp_store* store, fc_node node, uint64_t size, fcp_hold* hold) {
   *hold = (fcp_hold){.entry = 0};
-  const fc_status status =
-      node.id == store->own
-          ? allocate_for(store, store->own, size, &hold->place)
-          : fc_call(node, allocate_function, &size, sizeof size, &hold->place, sizeof hold->place,
-                    NULL);
+  const fc_status status = node.id == store->own
+                               ? allocate_for(store, store->own, size, &hold->place)
+                               : fc_call(node, allocate_function, &size, sizeof size, &hold->place,
+                                         sizeof hold->place, NULL);
   if (status == FC_OK && map(store, &hold->place, &hold->head) != FC_OK) hold->head = NULL;
   return status;
 }
@@ -509,8 +511,7 @@ void fcp_drop_slot(fcp_store* store, const fcp_slot* slot) {
 static bool is_on_this_machine(fcp_store* store, uint32_t id) {
   fc_node node;
   fc_node_description* description = NULL;
-  if (fc_node_at(store->job, id, &node) != FC_OK ||
-      fc_node_describe(node, &description) != FC_OK)
+  if (fc_node_at(store->job, id, &node) != FC_OK || fc_node_describe(node, &description) != FC_OK)
     return false;
   const bool is_shared = strcmp(description->transport, "shm") == 0;
   fc_free(description);
@@ -562,8 +563,7 @@ static void allocate_for_caller(fc_reply* reply, const void* bytes, size_t size,
   fcp_place place;
   if (size == sizeof wanted) memcpy(&wanted, bytes, size);
   fc_status status = FC_ERROR;
-  if (store != NULL)
-    status = allocate_for(store, fc_reply_caller(reply), wanted, &place);
+  if (store != NULL) status = allocate_for(store, fc_reply_caller(reply), wanted, &place);
   if (status == FC_OK) {
     fc_reply_bytes(reply, &place, sizeof place);
   } else {

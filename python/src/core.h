@@ -95,10 +95,10 @@ typedef struct fcp_memory {
   PyObject ob_base;
   fcp_job* job;
   fcp_hold hold;
-  uint32_t forks;  ///< fcp_forks() when the object was made
-  bool was_freed;  ///< true after free()
-  bool is_array;   ///< true if arrays use it, so that results may refer to it
-  size_t exports;  ///< number of buffers of the object in use
+  uint32_t forks;          ///< fcp_forks() when the object was made
+  bool was_freed;          ///< true after free()
+  bool is_array;           ///< true if arrays use it, so that results may refer to it
+  size_t exports;          ///< number of buffers of the object in use
   struct fcp_memory* next; ///< list of all memory of arrays
   struct fcp_memory* previous;
 } fcp_memory;
@@ -141,7 +141,7 @@ enum fcp_kind {
 };
 
 enum {
-  FCP_WANTS_VIEWS = 1, ///< flag of a call: the result may refer to memory of arrays
+  FCP_WANTS_VIEWS = 1,  ///< flag of a call: the result may refer to memory of arrays
   FCP_LARGE = 64 * 1024 ///< number of bytes from which on bytes are sent in blocks
 };
 
@@ -270,7 +270,7 @@ struct fcp_job {
   PyObject ob_base;
   fc_job* job;      ///< NULL after the end of the job
   fcp_store* store; ///< blocks of this process
-  fc_queue* queue; ///< queue of calls that nobody waits for; NULL before the first one
+  fc_queue* queue;  ///< queue of calls that nobody waits for; NULL before the first one
   fcp_node* nodes;
   size_t node_count;
   bool is_host;

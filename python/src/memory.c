@@ -108,8 +108,9 @@ int fcp_check_memory(const fcp_memory* self) {
   } else if (fc_node_at(self->job->job, self->hold.place.node, &node) != FC_OK ||
              !fc_node_alive(node)) {
     char text[120];
-    PyOS_snprintf(text, sizeof text, "node %u has ended, and its arrays with it; a view that "
-                                     "local() has returned can still be used",
+    PyOS_snprintf(text, sizeof text,
+                  "node %u has ended, and its arrays with it; a view that "
+                  "local() has returned can still be used",
                   (unsigned)self->hold.place.node);
     fcp_raise_failed(text, self->hold.place.node);
   } else {
@@ -142,7 +143,8 @@ static int memory_get_buffer(PyObject* object, Py_buffer* view, int flags) {
   char* const at = fcp_export_memory(self);
   view->obj = NULL;
   if (at == NULL) return -1;
-  if (PyBuffer_FillInfo(view, object, at, (Py_ssize_t)self->hold.place.size, 0, flags) == 0) return 0;
+  if (PyBuffer_FillInfo(view, object, at, (Py_ssize_t)self->hold.place.size, 0, flags) == 0)
+    return 0;
   fcp_end_export(self);
   return -1;
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 // After the header, a message has a slot for each piece of large bytes: for the pickle and its
-// out-of-band buffers, or for long bytes and texts of the plain encoding. The pieces are in blocks of
-// shared memory, or behind the slots, each at a multiple of 16.
+// out-of-band buffers, or for long bytes and texts of the plain encoding. The pieces are in blocks
+// of shared memory, or behind the slots, each at a multiple of 16.
 
 enum {
   alignment = 16,
@@ -13,10 +13,10 @@ enum {
   long_copy = 256 * 1024
 };
 
-static PyObject* dumps;           ///< dumps(object) returns a list of the pickle and its buffers
-static PyObject* loads;           ///< loads(pickle) returns the object
-static PyObject* load_buffers;    ///< load_buffers(pickle, buffers) returns the object
-static PyObject* load_arguments;  ///< like load_buffers; arrays become views of their memory
+static PyObject* dumps;          ///< dumps(object) returns a list of the pickle and its buffers
+static PyObject* loads;          ///< loads(pickle) returns the object
+static PyObject* load_buffers;   ///< load_buffers(pickle, buffers) returns the object
+static PyObject* load_arguments; ///< like load_buffers; arrays become views of their memory
 
 PyObject* fcp_set_pickling(PyObject* module, PyObject* arguments) {
   (void)module;
@@ -199,8 +199,8 @@ static int put_pickle(fcp_message* m, fcp_header header, PyObject* object) {
         PyObject_GetBuffer(owner, view, PyBUF_SIMPLE) != 0)
       return -1;
     ++m->view_count;
-    m->has_large = m->has_large || (size_t)view->len >= FCP_LARGE ||
-                   (i != 0 && reference_in(view) != NULL);
+    m->has_large =
+        m->has_large || (size_t)view->len >= FCP_LARGE || (i != 0 && reference_in(view) != NULL);
   }
   return m->has_large ? 0 : lay_out(m);
 }
@@ -429,7 +429,7 @@ PyObject* fcp_arguments_of(fcp_job* job, const char* bytes, size_t size, bool* w
   if (!open_message(&message, &header, sizeof(uint64_t))) return malformed();
   *wants_views = (header.flags & FCP_WANTS_VIEWS) != 0;
   PyObject* const arguments = get_arguments(&message, &header);
-  // Slots behind the one that has failed are left.
+  // The slots behind the failed slot still have their blocks.
   if (arguments == NULL) fcp_drop_message(job->store, bytes, size, sizeof(uint64_t));
   return arguments;
 }

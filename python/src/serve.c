@@ -16,7 +16,7 @@ static const int64_t first_pause_ns = 1000000;
 static const int64_t longest_pause_ns = 20000000;
 
 static fc_job* served;
-static fcp_job* job; ///< job of `served`; lives as long as the process
+static fcp_job* job;       ///< job of `served`; lives as long as the process
 static long active;        ///< threads that take or run calls; waiting tasks do not count
 static PyObject* describe; ///< describe(exception) returns an object that can be pickled
 
@@ -100,7 +100,7 @@ static fc_status send_parts(fc_reply* reply, const fcp_message* m) {
 }
 
 static fc_status send_message(fc_reply* reply, fcp_message* m) {
-  // Nobody takes the blocks of a reply over if the call was stopped.
+  // The caller drops the reply of a stopped call, and would not free blocks.
   fc_status status = FC_OK;
   if (m->has_large && !fc_reply_stopped(reply))
     status = fcp_message_lend(m, job, fc_reply_caller(reply));

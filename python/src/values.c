@@ -157,7 +157,8 @@ static PyObject* get_tuple(const fcp_arrived* message, const char** at, const ch
   if (!get_bytes(at, end, &count, 1)) return malformed();
   PyObject* const tuple = PyTuple_New(count);
   for (Py_ssize_t i = 0; tuple != NULL && i < count; ++i) {
-    PyObject* const value = *at < end && **at == TAG_TUPLE ? malformed() : fcp_get_value(message, at, end);
+    PyObject* const value =
+        *at < end && **at == TAG_TUPLE ? malformed() : fcp_get_value(message, at, end);
     if (value == NULL) {
       Py_DECREF(tuple);
       return NULL;

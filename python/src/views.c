@@ -54,7 +54,7 @@ static int get_sizes(PyObject* tuple, Py_ssize_t* sizes, int count) {
   return 0;
 }
 
-/// Raises an error unless all elements lie in the memory.
+/// Raises an error if elements are outside the memory.
 static int check_inside(view_object* self) {
   Py_ssize_t first = self->offset;
   Py_ssize_t last = self->offset;
@@ -65,7 +65,7 @@ static int check_inside(view_object* self) {
     if (way > 0) last += way;
   }
   if (first >= 0 && last + self->item <= (Py_ssize_t)self->memory->hold.place.size) return 0;
-  PyErr_SetString(PyExc_ValueError, "the elements do not lie in the memory");
+  PyErr_SetString(PyExc_ValueError, "some elements would be outside the memory");
   return -1;
 }
 
@@ -180,8 +180,8 @@ static fc_status copy_all(const copy_plan* plan, int dimension, Py_ssize_t from,
 static fc_status copy_elements(view_object* self, const Py_ssize_t* from_strides, Py_ssize_t from,
                                const Py_ssize_t* to_strides, Py_ssize_t to, copy_run copy,
                                void* sides) {
-  copy_plan plan = {self->dimensions, (size_t)self->item, shape_of(self), from_strides,
-                    to_strides,       copy,               sides};
+  copy_plan plan = {
+      self->dimensions, (size_t)self->item, shape_of(self), from_strides, to_strides, copy, sides};
   if (count_of(self) == 0) return FC_OK;
   while (plan.dimensions > 0) {
     const int last = plan.dimensions - 1;
@@ -249,14 +249,15 @@ static PyObject* transfer(view_object* self, PyObject* other, bool is_write) {
                  count_of(self) * self->item, buffer.len);
   } else if (fcp_check_memory(memory) == 0) {
     char* const mapped = memory->hold.head == NULL ? NULL : fcp_export_memory(memory);
-    buffer_sides sides = {memory->job->job,
-                          {memory->hold.place.at, memory->hold.place.size, memory->hold.place.node, 0},
-                          mapped,
-                          buffer.buf};
-    status = is_write ? copy_elements(self, strides, 0, strides_of(self), self->offset, &write_run,
-                                      &sides)
-                      : copy_elements(self, strides_of(self), self->offset, strides, 0, &read_run,
-                                      &sides);
+    buffer_sides sides = {
+        memory->job->job,
+        {memory->hold.place.at, memory->hold.place.size, memory->hold.place.node, 0},
+        mapped,
+        buffer.buf};
+    status =
+        is_write
+            ? copy_elements(self, strides, 0, strides_of(self), self->offset, &write_run, &sides)
+            : copy_elements(self, strides_of(self), self->offset, strides, 0, &read_run, &sides);
     if (mapped != NULL) fcp_end_export(memory);
   }
   PyBuffer_Release(&buffer);
@@ -317,7 +318,8 @@ static PyObject* view_copy(PyObject* object, PyObject* other) {
     return NULL;
   }
   if (self->memory->job != to->memory->job) {
-    PyErr_SetString(PyExc_ValueError, "the arrays belong to different executors; use get() and put()");
+    PyErr_SetString(PyExc_ValueError,
+                    "the arrays belong to different executors; use get() and put()");
     return NULL;
   }
   if (fcp_check_memory(self->memory) != 0 || fcp_check_memory(to->memory) != 0) return NULL;
@@ -439,7 +441,8 @@ static PyObject* view_dlpack(PyObject* object, PyObject* is_versioned_object) {
   view_object* const self = (view_object*)object;
   const bool is_versioned = PyObject_IsTrue(is_versioned_object) == 1;
   if (self->is_readonly && !is_versioned) {
-    PyErr_SetString(PyExc_BufferError, "the array is read-only, which DLPack cannot say before 1.0");
+    PyErr_SetString(PyExc_BufferError,
+                    "the array is read-only, which DLPack cannot say before 1.0");
     return NULL;
   }
   exported_tensor* const made = calloc(1, sizeof *made);

@@ -581,12 +581,12 @@ class BadInput(ArrayTest):
 class Threads(ArrayTest):
     """Arrays and copies that several threads use."""
 
-    def test_copier_starts_again_in_a_forked_child(self):
+    def test_copy_thread_starts_again_in_a_forked_child(self):
         there = self.array(3)
         self.assertEqual(listed(there.get_async().result()), [0, 1, 2])
         pid = os.fork()
         if pid == 0:
-            os._exit(0 if _array._copier._orders is None else 1)
+            os._exit(0 if _array._copy_thread._orders is None else 1)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
 

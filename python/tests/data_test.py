@@ -246,7 +246,7 @@ class Lifetime(DataTest):
                 pass
             self.assert_no_blocks(executor)
 
-    def test_no_files_are_made(self):
+    def test_blocks_need_no_files(self):
         folders = ("/dev/shm", "/tmp")
         before = [{name for name in os.listdir(folder) if "farcall" in name} for folder in folders]
         executor = self.executor(1)
