@@ -119,7 +119,8 @@ class Copies(ArrayTest):
 
     @needs_numpy
     def test_types_of_numpy_are_known(self):
-        for name in (numpy.float32, numpy.dtype("i2"), numpy.bool_, numpy.complex128, numpy.uint8, "f2", numpy.longlong):
+        for name in (numpy.float32, numpy.dtype("i2"), numpy.bool_, numpy.complex128, numpy.uint8, "f2",
+                     numpy.longlong):
             there = farcall.empty((2, 3), name, self.made[1])
             values = numpy.arange(6).reshape(2, 3).astype(name)
             there.put(values)

@@ -48,7 +48,8 @@ class Values(DataTest):
         call = executor.function(data_tasks.same)
         for size in (LARGE - 1, LARGE, LARGE + 1, 3 * MIB + 5):
             data = data_tasks.pattern(size, 1)
-            for value in (data, "ä" + data.decode("latin-1"), bytearray(data), (1, data, "x" * size), [data, 2.5, data]):
+            text = "ä" + data.decode("latin-1")
+            for value in (data, text, bytearray(data), (1, data, text), [data, 2.5, data]):
                 for got in (call(value), executor.submit(data_tasks.same, value).result()):
                     self.assertIs(type(got), type(value))
                     self.assertTrue(got == value)
