@@ -546,13 +546,24 @@ bool fcp_may_share(fcp_store* store, uint32_t id) {
   return known == 1;
 }
 
-static fcp_store* store_of_handler(void) {
-  const fc_job* const job = fc_current_job();
-  pthread_mutex_lock(&stores_mutex);
+/// Returns the store of a job, or NULL. Call it with stores_mutex locked.
+static fcp_store* find_store(const fc_job* job) {
   fcp_store* store = stores;
   while (store != NULL && store->job != job)
     store = store->next;
+  return store;
+}
+
+/// Returns the store of the job whose handler is running, or NULL after the end of the job.
+static fcp_store* store_of_handler(void) {
+  fc_job* const job = fc_current_job();
+  pthread_mutex_lock(&stores_mutex);
+  fcp_store* const store = find_store(job);
   pthread_mutex_unlock(&stores_mutex);
+  fc_node self;
+  // A call may come before the worker has opened its store. The host opens the store first.
+  if (store == NULL && fc_this_node(job, &self) == FC_OK && self.id != 0)
+    return fcp_store_open(job);
   return store;
 }
 
@@ -607,14 +618,18 @@ int fcp_register_blocks(void) {
 fcp_store* fcp_store_open(fc_job* job) {
   fc_node self;
   if (fc_this_node(job, &self) != FC_OK) return NULL;
-  fcp_store* const store = calloc(1, sizeof *store);
-  if (store == NULL) return NULL;
-  store->job = job;
-  store->own = self.id;
-  pthread_mutex_init(&store->mutex, NULL);
   pthread_mutex_lock(&stores_mutex);
-  store->next = stores;
-  stores = store;
+  fcp_store* store = find_store(job);
+  if (store == NULL) {
+    store = calloc(1, sizeof *store);
+    if (store != NULL) {
+      store->job = job;
+      store->own = self.id;
+      pthread_mutex_init(&store->mutex, NULL);
+      store->next = stores;
+      stores = store;
+    }
+  }
   pthread_mutex_unlock(&stores_mutex);
   return store;
 }

@@ -51,7 +51,7 @@ typedef struct fcp_slot {
 
 /// Registers the handlers of this file.
 int fcp_register_blocks(void);
-/// Returns a new store for the job, or NULL.
+/// Returns the store of the job, which is new if there is none. Returns NULL if memory is missing.
 fcp_store* fcp_store_open(fc_job* job);
 /// Frees unused blocks, and sends nothing to other nodes any more. Call it before the end of the
 /// job.

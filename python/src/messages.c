@@ -56,12 +56,14 @@ void fcp_message_was_sent(fcp_message* m) { m->lent_count = 0; }
 void fcp_message_clear(fcp_message* m) {
   for (size_t i = 0; i < m->lent_count; ++i)
     fcp_drop_slot(m->job->store, &m->lent[i]);
-  release_views(m);
-  free(m->lent);
-  free(m->views);
-  if (m->parts != &m->one) free(m->parts);
-  Py_XDECREF(m->pickled);
-  Py_XDECREF((PyObject*)m->job);
+  if (m->views != NULL) {
+    release_views(m);
+    free(m->views);
+    free(m->lent);
+    if (m->parts != &m->one) free(m->parts);
+    Py_XDECREF(m->pickled);
+    Py_XDECREF((PyObject*)m->job);
+  }
   fcp_bytes_clear(&m->head);
 }
 
@@ -180,14 +182,17 @@ fc_status fcp_message_keep(fcp_message* m) { return lay_out(m) == 0 ? FC_OK : FC
 /// Appends the pickle of `object`, after `m->head` has got what precedes the header.
 static int put_pickle(fcp_message* m, fcp_header header, PyObject* object) {
   static const fcp_slot empty;
-  m->pickled = PyObject_CallFunctionObjArgs(dumps, object, NULL);
-  if (m->pickled == NULL) return -1;
-  const size_t count = (size_t)PyList_Size(m->pickled);
+  PyObject* const pickled = PyObject_CallFunctionObjArgs(dumps, object, NULL);
+  if (pickled == NULL) return -1;
+  const size_t count = (size_t)PyList_Size(pickled);
+  free(m->views); // put_plain() may have allocated some
   m->views = calloc(count, sizeof *m->views);
   if (m->views == NULL) {
+    Py_DECREF(pickled);
     PyErr_NoMemory();
     return -1;
   }
+  m->pickled = pickled;
   header.slots = (uint32_t)count;
   if (fcp_append(&m->head, &header, sizeof header) != 0) return -1;
   m->slots_at = m->head.size;
@@ -228,14 +233,16 @@ static int insert_slots(fcp_message* m, size_t header_at) {
   return 0;
 }
 
-/// Appends the header and the values in the plain encoding. Returns 0 if this is not possible.
-static int put_plain(fcp_message* m, fcp_header header, PyObject* const* values, Py_ssize_t count) {
+/// Appends the header and the elements of `tuple` in the plain encoding, or only `value` if `tuple`
+/// is NULL. Returns 0 if this is not possible.
+static int put_plain(fcp_message* m, fcp_header header, PyObject* tuple, PyObject* value) {
   const size_t header_at = m->head.size;
+  const Py_ssize_t count = tuple == NULL ? 1 : PyTuple_Size(tuple);
   if (count > UINT16_MAX) return 0;
   header.values = (uint16_t)count;
   if (fcp_append(&m->head, &header, sizeof header) != 0) return -1;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const int done = fcp_put_value(m, values[i]);
+    const int done = fcp_put_value(m, tuple == NULL ? value : PyTuple_GetItem(tuple, i));
     if (done == 1) continue;
     release_views(m);
     m->head.size = header_at;
@@ -245,30 +252,13 @@ static int put_plain(fcp_message* m, fcp_header header, PyObject* const* values,
   return lay_out(m) == 0 ? 1 : -1;
 }
 
-/// Like put_plain(), for the elements of a tuple.
-static int put_plain_tuple(fcp_message* m, fcp_header header, PyObject* tuple) {
-  PyObject* near[16];
-  const Py_ssize_t count = PyTuple_Size(tuple);
-  if (count > UINT16_MAX) return 0;
-  PyObject** const values = count <= 16 ? near : malloc((size_t)count * sizeof *values);
-  if (values == NULL) {
-    PyErr_NoMemory();
-    return -1;
-  }
-  for (Py_ssize_t i = 0; i < count; ++i)
-    values[i] = PyTuple_GetItem(tuple, i);
-  const int done = put_plain(m, header, values, count);
-  if (values != near) free(values);
-  return done;
-}
-
 int fcp_message_of_call(fcp_message* m, uint64_t function, PyObject* arguments,
                         PyObject* keywords) {
   fcp_header header = {.kind = FCP_PLAIN, .flags = fcp_wants_views() ? FCP_WANTS_VIEWS : 0};
   init(m);
   if (fcp_append(&m->head, &function, sizeof function) != 0) return -1;
   if (has_no_items(keywords)) {
-    const int plain = put_plain_tuple(m, header, arguments);
+    const int plain = put_plain(m, header, arguments, NULL);
     if (plain != 0) return plain == 1 ? 0 : -1;
   }
   header.kind = FCP_PICKLED;
@@ -282,7 +272,7 @@ int fcp_message_of_result(fcp_message* m, PyObject* result, bool wants_views) {
   fcp_header header = {.kind = FCP_PLAIN};
   init(m);
   if (result == Py_None) return lay_out(m);
-  const int plain = put_plain(m, header, &result, 1);
+  const int plain = put_plain(m, header, NULL, result);
   if (plain != 0) return plain == 1 ? 0 : -1;
   m->wants_views = wants_views;
   header.kind = FCP_PICKLED;

@@ -41,7 +41,7 @@ static void* return_calls(void* unused) {
     sem_wait(&wanted);
     while (fc_take(0, &call) == FC_OK) {
       // The caller sends the call again, with other blocks.
-      fcp_drop_message(job->store, call.bytes, call.size, sizeof(uint64_t));
+      fcp_drop_message(job == NULL ? NULL : job->store, call.bytes, call.size, sizeof(uint64_t));
       fc_reply_bytes(call.reply, &returned, sizeof returned);
     }
   }

@@ -9,7 +9,9 @@ import pickle
 import random
 import signal
 import struct
+import threading
 import unittest
+import zlib
 
 import data_tasks
 import farcall
@@ -581,6 +583,43 @@ class BadInput(ArrayTest):
 
 class Threads(ArrayTest):
     """Arrays and copies that several threads use."""
+
+    def test_threads_make_calls_and_arrays(self):
+        errors = []
+        checksum = self.made.function(data_tasks.checksum)
+
+        def work(seed):
+            random_numbers = random.Random(seed)
+            try:
+                for i in range(60):
+                    data = data_tasks.pattern(random_numbers.choice((1000, 70_000, 300_000, MIB)), i)
+                    there = farcall.empty(len(data), "u1", self.made[random_numbers.randrange(3)])
+                    there.put(data)
+                    future = self.made.submit(data_tasks.same, pickle.PickleBuffer(bytearray(data)))
+                    results = [there.get(bytearray(len(data))), there.get_async(bytearray(len(data))).result(),
+                               future.result()]
+                    sums = {zlib.crc32(result) for result in results}
+                    if sums | {checksum(there), checksum(data)} != {zlib.crc32(data)}:
+                        errors.append(seed)
+                    self.made._pool.job.blocks()
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(errors, [])
+        for node in range(3):
+            self.assertTrue(support.wait_until(lambda n=node: self.used(n) == 0))
+
+    def test_arrays_are_made_as_soon_as_the_worker_has_started(self):
+        for _ in range(20):
+            with farcall.Executor(1) as executor, farcall.empty(10, "i4", executor[1]) as there:
+                there.put(4)
+                self.assertEqual(there[5].get(), 4)
 
     def test_copy_thread_starts_again_in_a_forked_child(self):
         there = self.array(3)
