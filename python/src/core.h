@@ -150,7 +150,7 @@ typedef struct fcp_header {
   uint8_t kind;    ///< an fcp_kind
   uint8_t flags;   ///< FCP_WANTS_VIEWS or 0
   uint16_t values; ///< number of values of the plain encoding
-  uint32_t slots;  ///< number of slots; the first slot of a pickled message is the pickle
+  uint32_t slots;  ///< number of slots; the first one is the pickle. If 0, the pickle follows.
 } fcp_header;
 
 /// Bytes that grow; the first ones need no allocation.

@@ -10,7 +10,9 @@
 enum {
   alignment = 16,
   /// The GIL is released while this many bytes are copied.
-  long_copy = 256 * 1024
+  long_copy = 256 * 1024,
+  /// A pickle without buffers follows the header directly up to this size.
+  small_pickle = 2048
 };
 
 static PyObject* dumps;          ///< dumps(object) returns a list of the pickle and its buffers
@@ -179,12 +181,28 @@ fc_status fcp_message_lend(fcp_message* m, fcp_job* job, uint32_t node) {
 
 fc_status fcp_message_keep(fcp_message* m) { return lay_out(m) == 0 ? FC_OK : FC_OUT_OF_MEMORY; }
 
+/// Appends a small pickle, which needs no slot.
+static int append_pickle(fcp_message* m, fcp_header header, PyObject* pickle) {
+  char* bytes = NULL;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(pickle, &bytes, &size) != 0 ||
+      fcp_append(&m->head, &header, sizeof header) != 0 ||
+      fcp_append(&m->head, bytes, (size_t)size) != 0)
+    return -1;
+  return lay_out(m);
+}
+
 /// Appends the pickle of `object`, after `m->head` has got what precedes the header.
 static int put_pickle(fcp_message* m, fcp_header header, PyObject* object) {
   static const fcp_slot empty;
   PyObject* const pickled = PyObject_CallFunctionObjArgs(dumps, object, NULL);
   if (pickled == NULL) return -1;
   const size_t count = (size_t)PyList_Size(pickled);
+  if (count == 1 && PyBytes_Size(PyList_GetItem(pickled, 0)) <= small_pickle) {
+    const int done = append_pickle(m, header, PyList_GetItem(pickled, 0));
+    Py_DECREF(pickled);
+    return done;
+  }
   free(m->views); // put_plain() may have allocated some
   m->views = calloc(count, sizeof *m->views);
   if (m->views == NULL) {
@@ -373,11 +391,14 @@ static PyObject* get_buffers(const fcp_arrived* message, bool* has_arrays) {
 }
 
 static PyObject* get_pickle(const fcp_arrived* message) {
-  if (message->slot_count == 0) return malformed();
-  PyObject* const pickle = fcp_part_of(message, 0);
+  PyObject* const pickle =
+      message->slot_count != 0
+          ? fcp_part_of(message, 0)
+          : PyMemoryView_FromMemory((char*)message->slots,
+                                    message->bytes + message->size - message->slots, PyBUF_READ);
   if (pickle == NULL) return NULL;
   PyObject* object = NULL;
-  if (message->slot_count == 1) {
+  if (message->slot_count <= 1) {
     object = PyObject_CallFunctionObjArgs(loads, pickle, NULL);
   } else {
     bool has_arrays = false;
