@@ -352,6 +352,11 @@ class Array(_core.View):
         return _rebuild, (reference, self._offset, self.format, self.itemsize, self.shape, self.strides, self.readonly)
 
 
+def local_view(value: Any) -> Any:
+    """Returns the view of an array, and other values as they are."""
+    return value.local() if isinstance(value, Array) else value
+
+
 def _rebuild(memory: Any, *layout: Any) -> Any:
     """Makes an array from a message, or its view if the array is an argument of a call."""
     if not isinstance(memory, _core.Memory):

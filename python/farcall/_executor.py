@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from . import _core, _functions
-from ._array import Node, node_of
+from ._array import Node, local_view, node_of
 from ._future import Future
 from ._map import Map
 from ._pool import Pool
@@ -140,6 +140,9 @@ class _InPlace:
         future.set_running_or_notify_cancel()
         future.node = 0
         try:
+            # A worker would get views of arrays, too.
+            arguments = tuple(local_view(each) for each in arguments)
+            keywords = {name: local_view(each) for name, each in keywords.items()}
             future.set_result(function(*arguments, **keywords))
         except Exception as error:  # pylint: disable=broad-except
             future.set_exception(error)

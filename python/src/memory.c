@@ -94,7 +94,10 @@ PyObject* fcp_job_memory(fcp_job* job, PyObject* arguments) {
   Py_END_ALLOW_THREADS
   if (status == FC_OK) return fcp_new_memory(job, &hold, true);
   if (status != FC_REMOTE_ERROR) return fcp_raise(status);
-  PyErr_SetString(PyExc_MemoryError, fc_error_text());
+  static const char type[] = "MemoryError: ";
+  const char* const text = fc_error_text();
+  const char* const behind = strstr(text, type);
+  PyErr_SetString(PyExc_MemoryError, behind == NULL ? text : behind + strlen(type));
   return NULL;
 }
 

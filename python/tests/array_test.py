@@ -578,7 +578,8 @@ class BadInput(ArrayTest):
         there = farcall.empty(3, "i4", executor[0])
         there.put([1, 2, 3])
         self.assertEqual(listed(there.get()), [1, 2, 3])
-        self.assertEqual(executor.submit(len, there).result(), 3)
+        self.assertEqual(executor.submit(data_tasks.describe, there).result(),
+                         ("memoryview" if numpy is None else "ndarray", [1, 2, 3]))
 
 
 class Threads(ArrayTest):

@@ -247,6 +247,28 @@ class Lifetime(DataTest):
                 pass
             self.assert_no_blocks(executor)
 
+    def test_lack_of_memory_is_an_error_of_the_call(self):
+        status, out, errors = support.run_program(f"""
+            import os, pickle, sys
+            os.environ["FARCALL_HEAP_BYTES"] = str(64 << 20)
+            sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
+            import farcall, data_tasks
+            size = 70 << 20
+            with farcall.Executor(1) as executor:
+                for call in (lambda: executor.submit(len, bytes(size)).result(),
+                             lambda: executor.function(len)(pickle.PickleBuffer(bytearray(size))),
+                             lambda: executor.submit(data_tasks.zeros, size).result(),
+                             lambda: executor.function(bytes)(size),
+                             lambda: farcall.empty(size, "u1", executor[1]),
+                             lambda: farcall.empty(size, "u1", executor[0])):
+                    try:
+                        call()
+                    except MemoryError as error:
+                        print("no space for" in str(error), end=" ")
+                print(executor.submit(pow, 2, 3).result(), executor._pool.job.blocks())
+            """)
+        self.assertEqual((status, out, errors), (0, "True " * 6 + "8 (0, 0, 0, 0)\n", ""))
+
     def test_blocks_need_no_files(self):
         folders = ("/dev/shm", "/tmp")
         before = [{name for name in os.listdir(folder) if "farcall" in name} for folder in folders]
