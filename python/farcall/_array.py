@@ -300,6 +300,9 @@ class Array(_core.View):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
+        if not self._memory.is_mapped and not self._memory.was_freed:
+            # NumPy then calls __array__().
+            raise AttributeError(f"the memory of node {self.node} cannot be used without a copy")
         address = self._address
         # A consumer keeps the array, but no buffer of it.
         self._memory.pin()

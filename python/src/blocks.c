@@ -50,10 +50,10 @@ typedef struct list {
 enum {
   head_bytes = sizeof(block_head),
   most_holders = 5,
-  steps = 8,              ///< classes of sizes between two powers of two
-  smallest_log = 8,       ///< a block has at least 256 bytes
-  kinds = 40 * steps,     ///< number of classes
-  most_looks = 64,        ///< number of blocks in use that an allocation looks at
+  steps = 8,          ///< classes of sizes between two powers of two
+  smallest_log = 8,   ///< a block has at least 256 bytes
+  kinds = 40 * steps, ///< number of classes
+  most_looks = 64,    ///< number of blocks in use that an allocation looks at
   large_copy = 8 * 1024 * 1024,
   tell_from = 256 * 1024, ///< the owner is told of the end of blocks from this size on
 };
@@ -387,9 +387,15 @@ static fc_status allocate_for(fcp_store* store, uint32_t node, uint64_t size, fc
   return status;
 }
 
+/// Maps a block. Fails for blocks of other machines.
 static fc_status map(fcp_store* store, const fcp_place* place, void** head) {
   const fc_span block_span = {place->block, place->whole, place->node, 0};
   return fc_map_hold(store->job, block_span, head);
+}
+
+static void map_if_possible(fcp_store* store, fcp_hold* hold) {
+  const bool may_map = is_sharing || hold->place.node == store->own;
+  if (!may_map || map(store, &hold->place, &hold->head) != FC_OK) hold->head = NULL;
 }
 
 fc_status fcp_allocate(fcp_store* store, fc_node node, uint64_t size, fcp_hold* hold) {
@@ -398,46 +404,56 @@ fc_status fcp_allocate(fcp_store* store, fc_node node, uint64_t size, fcp_hold* 
                                ? allocate_for(store, store->own, size, &hold->place)
                                : fc_call(node, allocate_function, &size, sizeof size, &hold->place,
                                          sizeof hold->place, NULL);
-  if (status == FC_OK && map(store, &hold->place, &hold->head) != FC_OK) hold->head = NULL;
+  if (status == FC_OK) map_if_possible(store, hold);
   return status;
 }
 
 void fcp_borrow(fcp_store* store, const fcp_place* place, fcp_hold* hold) {
   *hold = (fcp_hold){.place = *place, .is_borrowed = true};
-  if (map(store, place, &hold->head) != FC_OK) hold->head = NULL;
+  map_if_possible(store, hold);
 }
 
 void* fcp_content(const fcp_hold* hold) {
   return (char*)hold->head + (hold->place.at - hold->place.block);
 }
 
-/// Tells the owner of a block that no process uses the block any more.
-static void tell_owner(const fcp_store* store, const fcp_place* place) {
+/// Tells the owner of a block that no process uses the block any more. If the block is not mapped,
+/// the owner also drops the hold of this process.
+static void tell_owner(const fcp_store* store, const fcp_hold* hold) {
   fc_node owner;
-  if (fc_node_at(store->job, place->node, &owner) != FC_OK) return;
-  const fc_bytes part = {place, sizeof *place};
+  if (fc_node_at(store->job, hold->place.node, &owner) != FC_OK) return;
+  const fc_bytes part = {hold, sizeof *hold};
   fc_future* future = NULL;
   // If this fails, the owner notices the end of the block in a later allocation.
-  if (fc_try_call_async(owner, collect_function, &part, 1, &future) == FC_OK)
+  if (fc_try_call_async(owner, collect_function, &part, 1, &future) == FC_OK) {
     fc_future_drop(future);
+  } else if (hold->head == NULL) {
+    fc_post(owner, collect_function, hold, sizeof *hold);
+  }
 }
 
 void fcp_drop(fcp_store* store, fcp_hold* hold, bool is_owned) {
   block_head* const head = hold->head;
-  if (head == NULL) return;
-  if (!hold->is_borrowed && is_owned) {
+  const bool is_counted = is_owned && !hold->is_borrowed;
+  if (head == NULL) {
+    if (is_counted && store->job != NULL) tell_owner(store, hold);
+    hold->is_borrowed = true;
+    return;
+  }
+  if (is_counted) {
     const fcp_place* const place = &hold->place;
     remove_holder(head, hold->entry);
     if (store->job != NULL && head->others == 0 && !has_holders(head)) {
       if (place->node == store->own) {
         collect(store, place->block, place->index);
       } else if (place->whole >= tell_from) {
-        tell_owner(store, place);
+        tell_owner(store, hold);
       }
     }
   }
   fc_unmap(head);
   hold->head = NULL;
+  hold->is_borrowed = true;
 }
 
 /// Passes the hold of a block of this process on to the message with the slot.
@@ -589,14 +605,23 @@ static void allocate_for_caller(fc_reply* reply, const void* bytes, size_t size,
   }
 }
 
+/// Drops the first hold of a block, which the node has got by an allocation.
+static void drop_for(fcp_store* store, const fcp_place* place, uint32_t node) {
+  pthread_mutex_lock(&store->mutex);
+  block* const b = place->index < store->count ? store->blocks[place->index] : NULL;
+  if (b != NULL && b->memory.address == place->block && b->head->holders[0] >> 32 == node)
+    remove_holder(b->head, 0);
+  pthread_mutex_unlock(&store->mutex);
+}
+
 static void collect_for_caller(fc_reply* reply, const void* bytes, size_t size, void* user) {
-  (void)reply;
   (void)user;
   fcp_store* const store = store_of_handler();
-  fcp_place place;
-  if (store == NULL || size != sizeof place) return;
-  memcpy(&place, bytes, size);
-  collect(store, place.block, place.index);
+  fcp_hold hold;
+  if (store == NULL || size != sizeof hold) return;
+  memcpy(&hold, bytes, size);
+  if (hold.head == NULL) drop_for(store, &hold.place, fc_reply_caller(reply));
+  collect(store, hold.place.block, hold.place.index);
 }
 
 static void forget_all_in_child(void) {

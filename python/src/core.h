@@ -38,7 +38,7 @@ typedef struct fcp_hold {
   fcp_place place;
   void* head;       ///< address of the block in this process; NULL if it is not mapped
   int entry;        ///< where the head of the block counts the hold
-  bool is_borrowed; ///< true if the head does not count it
+  bool is_borrowed; ///< true if the head does not count it, or not any more
 } fcp_hold;
 
 /// Entry of a message for large bytes, which are in the message or in a block.
@@ -61,7 +61,7 @@ void fcp_store_free(fcp_store* store);
 void fcp_store_collect(fcp_store* store);
 /// Sets `counts` to the number and bytes of the blocks in use, and of the free blocks.
 void fcp_store_count(fcp_store* store, uint64_t counts[4]);
-/// set_sharing(yes): says whether this process passes blocks on at all. Meant for tests.
+/// set_sharing(yes): with False, treats all nodes as if they were on other machines. For tests.
 PyObject* fcp_set_sharing(PyObject* module, PyObject* yes);
 /// True if the node can map blocks of this process.
 bool fcp_may_share(fcp_store* store, uint32_t node);
@@ -172,6 +172,7 @@ typedef struct fcp_message {
   size_t slots_at;   ///< offset of the slots in `head`
   PyObject* pickled; ///< list that owns the pickle and the buffers, or NULL
   bool has_large;    ///< true if bytes may have to be sent in blocks
+  bool is_reply;
   bool wants_views;  ///< true for a reply that may refer to memory of arrays
   fcp_job* job;      ///< job of the blocks in `lent`, or NULL
   fcp_slot* lent;    ///< blocks that were passed on

@@ -41,6 +41,7 @@ static void init(fcp_message* m) {
   m->slots_at = 0;
   m->pickled = NULL;
   m->has_large = false;
+  m->is_reply = false;
   m->wants_views = false;
   m->job = NULL;
   m->lent = NULL;
@@ -134,6 +135,11 @@ static fc_status lend_slot(fcp_message* m, fcp_job* job, uint32_t node, size_t i
   if (memory != NULL && memory->job != job) {
     PyErr_SetString(PyExc_ValueError, "an array can be sent only to workers of its own executor; "
                                       "send its content, array.get(), to others");
+    return FC_INVALID_ARGUMENT;
+  }
+  if (memory != NULL && !may_share && m->is_reply) {
+    PyErr_SetString(PyExc_ValueError, "an array can be a result only on the machine of the caller; "
+                                      "return its content, array.get()");
     return FC_INVALID_ARGUMENT;
   }
   if (memory != NULL && !may_share) slot->is_reference = 1;
@@ -292,6 +298,7 @@ int fcp_message_of_result(fcp_message* m, PyObject* result, bool wants_views) {
   if (result == Py_None) return lay_out(m);
   const int plain = put_plain(m, header, NULL, result);
   if (plain != 0) return plain == 1 ? 0 : -1;
+  m->is_reply = true;
   m->wants_views = wants_views;
   header.kind = FCP_PICKLED;
   return put_pickle(m, header, result);

@@ -582,6 +582,56 @@ class BadInput(ArrayTest):
                          ("memoryview" if numpy is None else "ndarray", [1, 2, 3]))
 
 
+class OtherMachines(ArrayTest):
+    """Arrays that cannot be mapped, as if the workers were on other machines."""
+
+    def setUp(self):
+        super().setUp()
+        _core.set_sharing(False)
+        self.addCleanup(_core.set_sharing, True)
+        self.made = self.executor(2, initializer=data_tasks.share, initargs=(False,))
+
+    def test_elements_are_copied(self):
+        there, other = self.array((4, 5)), self.array((4, 5), node=2)
+        self.assertEqual(listed(there[1:3, ::2].get()), [[5, 7, 9], [10, 12, 14]])
+        there[::-1, 3].put([1, 2, 3, 4])
+        self.assertEqual(listed(there[:, 3].get()), [4, 3, 2, 1])
+        there[1:].copy_to(other[:-1])
+        self.assertEqual(listed(other[0].get()), listed(there[1].get()))
+        self.assertEqual(listed(there.get_async().result()), listed(there.get()))
+        self.assertFalse(hasattr(there, "__array_interface__"))
+        for use in (there.local, lambda: memoryview(there), there.__dlpack__):
+            self.assertRaisesRegex(BufferError, "on another machine", use)
+
+    @needs_numpy
+    def test_numpy_gets_a_copy(self):
+        there = self.array(4, "f8")
+        numpy.testing.assert_array_equal(numpy.asarray(there), [0, 1, 2, 3])
+        self.assertRaises(ValueError, there.__array__, copy=False)
+
+    def test_arguments_are_views_or_copies(self):
+        there = self.array(10, "u1", 1)
+        self.on(2, data_tasks.fill, there, 7)
+        self.assertEqual(listed(there.get()), list(range(10)))
+        self.on(1, data_tasks.fill, there, 7)
+        self.assertEqual(listed(there.get()), [7] * 10)
+
+    def test_memory_is_freed(self):
+        there = self.array(MIB, "u1", 1)
+        self.on(2, data_tasks.fill, there, 7)
+        self.assertEqual(self.used(1), 1)
+        del there
+        self.assertTrue(support.wait_until(lambda: self.used(1) == 0))
+        with self.array(10) as other:
+            self.assertEqual(other[3].get(), 3)
+        self.assertTrue(support.wait_until(lambda: self.used(1) == 0))
+        self.assertRaises(ValueError, other.get)
+
+    def test_arrays_cannot_be_results(self):
+        future = self.made.submit(data_tasks.made_here, 3, 1)
+        self.assertRaisesRegex(ValueError, "only on the machine of the caller", future.result)
+
+
 class Threads(ArrayTest):
     """Arrays and copies that several threads use."""
 
@@ -616,7 +666,7 @@ class Threads(ArrayTest):
         for node in range(3):
             self.assertTrue(support.wait_until(lambda n=node: self.used(n) == 0))
 
-    def test_arrays_are_made_as_soon_as_the_worker_has_started(self):
+    def test_arrays_can_be_made_at_once(self):
         for _ in range(20):
             with farcall.Executor(1) as executor, farcall.empty(10, "i4", executor[1]) as there:
                 there.put(4)
@@ -625,7 +675,7 @@ class Threads(ArrayTest):
     def test_copy_thread_starts_again_in_a_forked_child(self):
         there = self.array(3)
         self.assertEqual(listed(there.get_async().result()), [0, 1, 2])
-        pid = os.fork()
+        pid = data_tasks.fork()
         if pid == 0:
             os._exit(0 if _array._copy_thread._orders is None else 1)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)

@@ -3,6 +3,7 @@
 import os
 import pickle
 import time
+import warnings
 import zlib
 
 import farcall
@@ -146,6 +147,13 @@ def view_made_here(count):
 def first_of_kept():
     """Returns the first element of what was kept."""
     return float(kept[0][0])
+
+
+def fork():
+    """Forks like os.fork(), without a warning about threads, which the child does not use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def pid():

@@ -270,18 +270,25 @@ class Lifetime(DataTest):
         self.assertEqual((status, out, errors), (0, "True " * 6 + "8 (0, 0, 0, 0)\n", ""))
 
     def test_blocks_need_no_files(self):
-        folders = ("/dev/shm", "/tmp")
-        before = [{name for name in os.listdir(folder) if "farcall" in name} for folder in folders]
         executor = self.executor(1)
         result = executor.submit(data_tasks.same, view_of(MIB, 1)).result()
-        self.assertEqual([{name for name in os.listdir(folder) if "farcall" in name} - old
-                          for folder, old in zip(folders, before)], [set(), set()])
+        for pid in (os.getpid(), executor.submit(data_tasks.pid).result()):
+            with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+                names = {line.split()[5] for line in file if len(line.split()) > 5}
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                try:
+                    names.add(os.readlink(f"/proc/{pid}/fd/{descriptor}"))
+                except FileNotFoundError:
+                    pass
+            self.assertTrue(any(name.startswith("/memfd:farcall-") for name in names))
+            self.assertEqual([name for name in names if "farcall" in name and name.startswith("/dev/shm")], [])
+            self.assertEqual([name for name in names if "farcall-" in name and not name.startswith("/memfd:")], [])
         self.assertEqual(len(result), MIB)
 
     def test_forked_children_leave_blocks_to_the_parent(self):
         executor = self.executor(1)
         result = executor.submit(data_tasks.make, MIB, 3).result()
-        pid = os.fork()
+        pid = data_tasks.fork()
         if pid == 0:
             is_right = bytes(result) == data_tasks.pattern(MIB, 3)
             del result
