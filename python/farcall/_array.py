@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import pickle
 import queue
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from . import _core, _pickling, _worker
+from ._errors import NodeFailed
 from ._future import Future
 
 # Formats of the buffer protocol by kinds and sizes of elements, as in "f8".
@@ -87,23 +89,25 @@ def _dense(shape: Sequence[int], item: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-class Node:
-    """A process of an executor, as a place for arrays: executor[number]. The program itself has the number 0."""
-
-    def __init__(self, job: Any, number: int) -> None:
-        self.job = job
-        self.number = number
-
-    def __repr__(self) -> str:
-        return f"<farcall node {self.number}>"
-
-
-def node_of(job: Any, number: int) -> Node:
-    """Returns a node of a job. Raises IndexError if there is none, or if it has ended."""
-    number = _integer(number)
-    if number != 0 and number not in job.alive():
-        raise IndexError(f"node {number} is no running worker of this executor; these are {job.alive()}")
-    return Node(job, number)
+def _home_of(node: Any) -> tuple[Any, int]:
+    """Returns the job and the number of a process in which an array shall be."""
+    if node is None:
+        if _worker.job is None:
+            raise ValueError("say in which process the array shall be: node=executor[0] for a worker, or node=executor "
+                             "for this program")
+        return _worker.job, _worker.job.own()
+    executor = getattr(node, "_executor", None)
+    if isinstance(executor, concurrent.futures.Executor):
+        if node.node is None:
+            raise NodeFailed("the worker has ended and is being replaced")
+        return executor._pool.job, node.node  # pylint: disable=protected-access
+    pool = getattr(node, "_pool", None)
+    if pool is not None and isinstance(node, concurrent.futures.Executor):
+        return pool.job, 0
+    job = getattr(getattr(node, "job", None), "core", None)
+    if job is not None:
+        return job, node.id
+    raise TypeError(f"node must be executor[i] or an executor, not {node!r}")
 
 
 class Array(_core.View):
@@ -393,27 +397,22 @@ def _flat(values: Any, shape: tuple[int, ...]) -> list[Any]:
     return [number for value in values for number in _flat(value, shape[1:])]
 
 
-def empty(shape: int | Sequence[int], dtype: Any = "f8", node: Node | None = None) -> Array:
+def empty(shape: int | Sequence[int], dtype: Any = "f8", node: Any = None) -> Array:
     """Returns a new array in the memory of a process. Its elements have no defined values.
 
-    `node` is `executor[number]`; in a task, the default is the process of the task. `dtype` is the type of the
-    elements: "f8", "i4", a code of the module struct, or a type of NumPy. Raises MemoryError if the process has not
-    enough memory, and NodeFailed if it has ended.
+    `node` is a worker, `executor[i]`, or an executor, which stands for the program that has made it. In a task, the
+    default is the worker of the task. `dtype` is the type of the elements: "f8", "i4", a code of the module struct, or
+    a type of NumPy. Raises MemoryError if the process has not enough memory, and NodeFailed if it has ended.
     """
     sizes, kind = _shape_of(shape), _kind_of(dtype)
-    if node is None:
-        if _worker.job is None:
-            raise ValueError("say in which process the array shall be: node=executor[number]")
-        node = Node(_worker.job, _worker.job.own())
-    if not isinstance(node, Node):
-        raise TypeError(f"node must be executor[number], not {node!r}")
+    job, number = _home_of(node)
     format_, item = _FORMATS[kind], int(kind[1:])
     if len(sizes) > 32:
         raise ValueError("an array has at most 32 dimensions")
     bytes_ = _count(sizes) * item
     if bytes_ >= 1 << 45:
         raise MemoryError(f"{bytes_} bytes are more than any memory")
-    memory = node.job.memory(node.number, bytes_)
+    memory = job.memory(number, bytes_)
     return Array(memory, 0, format_, item, sizes, _dense(sizes, item), False)
 
 

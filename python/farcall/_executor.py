@@ -10,13 +10,30 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from . import _core, _functions
-from ._array import Node, local_view, node_of
+from ._array import local_view
 from ._future import Future
 from ._map import Map
 from ._pool import Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Place:
+    """A worker of an executor, or the worker that was started in its place."""
+
+    def __init__(self, executor: Executor, index: int) -> None:
+        self._executor = executor
+        self.index = index
+
+    @property
+    def node(self) -> int | None:
+        """Number of the worker's node at present, or None while the worker is being replaced."""
+        nodes = sorted(self._executor._pool.pids())
+        return nodes[self.index] if self.index < len(nodes) else None
+
+    def __repr__(self) -> str:
+        return f"<worker {self.index} of {self._executor!r}>"
 
 
 def _cores() -> int:
@@ -94,9 +111,8 @@ class Executor(concurrent.futures.Executor):
         if wait:
             self._pool.wait()
 
-    def __getitem__(self, number: int) -> Node:
-        """Returns a process of the executor as a place for arrays: a worker, or 0 for this program."""
-        return node_of(self._pool.job, number)
+    def __getitem__(self, index: int) -> Place:
+        return Place(self, range(max(self._max_workers, 1))[index])
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool | None:
         if exc_type is not None and issubclass(exc_type, KeyboardInterrupt):
@@ -155,6 +171,10 @@ class _InPlace:
     def frozen(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns the function itself."""
         return function
+
+    def pids(self) -> dict[int, int]:
+        """Returns the process ID of this process, which runs the calls."""
+        return {0: os.getpid()}
 
     def shut(self) -> None:
         """Accepts no more calls."""

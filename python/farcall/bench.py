@@ -76,7 +76,7 @@ def _copies(executor: farcall.Executor) -> dict[str, Callable[[], Any]]:
     """Returns functions that move 64 MiB whose pages are in use, beside copies in one process."""
     size = 64 << 20
     data, copy = bytearray(size), bytearray(size)
-    array = farcall.empty(size, "u1", executor[1])
+    array = farcall.empty(size, "u1", executor[0])
     send, receive = executor.function(len), executor.function(_kept)
     buffer: Any = pickle.PickleBuffer(data)
 

@@ -141,6 +141,7 @@ enum fcp_kind {
 };
 
 enum {
+  FCP_CALL_PREFIX = 8,  ///< bytes before the header of a call
   FCP_WANTS_VIEWS = 1,  ///< flag of a call: the result may refer to memory of arrays
   FCP_LARGE = 64 * 1024 ///< number of bytes from which on bytes are sent in blocks
 };
@@ -186,10 +187,9 @@ int fcp_message_of_call(fcp_message* m, uint64_t function, PyObject* arguments, 
 int fcp_message_of_result(fcp_message* m, PyObject* result, bool wants_views);
 /// Makes a message of an object that is always pickled.
 int fcp_message_of_object(fcp_message* m, enum fcp_kind kind, PyObject* object);
-/// Copies large bytes of the message to blocks for the node. Call it before each sending.
+/// Copies large bytes of the message to blocks for the node. Call it before each sending; otherwise
+/// the message itself contains all bytes.
 fc_status fcp_message_lend(fcp_message* m, fcp_job* job, uint32_t node);
-/// Keeps all bytes in the message itself, in place of fcp_message_lend().
-fc_status fcp_message_keep(fcp_message* m);
 /// Leaves the blocks of the message to the receiver. Call it after a reply was sent.
 void fcp_message_was_sent(fcp_message* m);
 /// Releases what a message owns. Does not change the pending exception.

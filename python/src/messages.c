@@ -64,9 +64,9 @@ void fcp_message_clear(fcp_message* m) {
     free(m->views);
     free(m->lent);
     if (m->parts != &m->one) free(m->parts);
-    Py_XDECREF(m->pickled);
     Py_XDECREF((PyObject*)m->job);
   }
+  Py_XDECREF(m->pickled);
   fcp_bytes_clear(&m->head);
 }
 
@@ -92,7 +92,8 @@ static int lay_out(fcp_message* m) {
     m->parts = &m->one;
     return 0;
   }
-  if (m->parts == NULL) m->parts = calloc(2 * m->view_count + 1, sizeof *m->parts);
+  if (m->parts == NULL || m->parts == &m->one)
+    m->parts = calloc(2 * m->view_count + 1, sizeof *m->parts);
   if (m->parts == NULL) {
     PyErr_NoMemory();
     return -1;
@@ -185,8 +186,6 @@ fc_status fcp_message_lend(fcp_message* m, fcp_job* job, uint32_t node) {
   return lay_out(m) == 0 ? FC_OK : FC_OUT_OF_MEMORY;
 }
 
-fc_status fcp_message_keep(fcp_message* m) { return lay_out(m) == 0 ? FC_OK : FC_OUT_OF_MEMORY; }
-
 /// Appends a small pickle, which needs no slot.
 static int append_pickle(fcp_message* m, fcp_header header, PyObject* pickle) {
   char* bytes = NULL;
@@ -205,9 +204,8 @@ static int put_pickle(fcp_message* m, fcp_header header, PyObject* object) {
   if (pickled == NULL) return -1;
   const size_t count = (size_t)PyList_Size(pickled);
   if (count == 1 && PyBytes_Size(PyList_GetItem(pickled, 0)) <= small_pickle) {
-    const int done = append_pickle(m, header, PyList_GetItem(pickled, 0));
-    Py_DECREF(pickled);
-    return done;
+    m->pickled = pickled;
+    return append_pickle(m, header, PyList_GetItem(pickled, 0));
   }
   free(m->views); // put_plain() may have allocated some
   m->views = calloc(count, sizeof *m->views);
@@ -231,7 +229,7 @@ static int put_pickle(fcp_message* m, fcp_header header, PyObject* object) {
     m->has_large =
         m->has_large || (size_t)view->len >= FCP_LARGE || (i != 0 && reference_in(view) != NULL);
   }
-  return m->has_large ? 0 : lay_out(m);
+  return lay_out(m);
 }
 
 static bool has_no_items(PyObject* keywords) {
@@ -254,7 +252,7 @@ static int insert_slots(fcp_message* m, size_t header_at) {
   header.slots = (uint32_t)m->view_count;
   memcpy(m->head.data + header_at, &header, sizeof header);
   m->has_large = true;
-  return 0;
+  return lay_out(m);
 }
 
 /// Appends the header and the elements of `tuple` in the plain encoding, or only `value` if `tuple`
@@ -444,11 +442,11 @@ static PyObject* get_arguments(const fcp_arrived* message, const fcp_header* hea
 PyObject* fcp_arguments_of(fcp_job* job, const char* bytes, size_t size, bool* wants_views) {
   fcp_arrived message = {.job = job, .bytes = bytes, .size = size, .is_call = true};
   fcp_header header;
-  if (!open_message(&message, &header, sizeof(uint64_t))) return malformed();
+  if (!open_message(&message, &header, FCP_CALL_PREFIX)) return malformed();
   *wants_views = (header.flags & FCP_WANTS_VIEWS) != 0;
   PyObject* const arguments = get_arguments(&message, &header);
   // The slots behind the failed slot still have their blocks.
-  if (arguments == NULL) fcp_drop_message(job->store, bytes, size, sizeof(uint64_t));
+  if (arguments == NULL) fcp_drop_message(job->store, bytes, size, FCP_CALL_PREFIX);
   return arguments;
 }
 

@@ -41,7 +41,7 @@ static void* return_calls(void* unused) {
     sem_wait(&wanted);
     while (fc_take(0, &call) == FC_OK) {
       // The caller sends the call again, with other blocks.
-      fcp_drop_message(job == NULL ? NULL : job->store, call.bytes, call.size, sizeof(uint64_t));
+      fcp_drop_message(job == NULL ? NULL : job->store, call.bytes, call.size, FCP_CALL_PREFIX);
       fc_reply_bytes(call.reply, &returned, sizeof returned);
     }
   }
@@ -104,7 +104,6 @@ static fc_status send_message(fc_reply* reply, fcp_message* m) {
   fc_status status = FC_OK;
   if (m->has_large && !fc_reply_stopped(reply))
     status = fcp_message_lend(m, job, fc_reply_caller(reply));
-  if (status == FC_OK && m->part_count == 0) status = fcp_message_keep(m);
   if (status == FC_OK) status = send_parts(reply, m);
   if (status == FC_OK) fcp_message_was_sent(m);
   return status;
@@ -171,7 +170,7 @@ static void run(const fc_taken* call) {
   memcpy(&number, call->bytes, sizeof number);
   PyObject* const function = fcp_function(number);
   if (function == NULL && !PyErr_Occurred()) {
-    fcp_drop_message(job->store, call->bytes, call->size, sizeof number);
+    fcp_drop_message(job->store, call->bytes, call->size, FCP_CALL_PREFIX);
     fc_reply_bytes(call->reply, &undefined, sizeof undefined);
     return;
   }
@@ -180,7 +179,7 @@ static void run(const fc_taken* call) {
   if (function != NULL) {
     result = call_function(function, call->bytes, call->size, &wants_views);
   } else {
-    fcp_drop_message(job->store, call->bytes, call->size, sizeof number);
+    fcp_drop_message(job->store, call->bytes, call->size, FCP_CALL_PREFIX);
   }
   if (result == NULL) {
     reply_exception(call->reply);

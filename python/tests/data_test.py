@@ -259,8 +259,8 @@ class Lifetime(DataTest):
                              lambda: executor.function(len)(pickle.PickleBuffer(bytearray(size))),
                              lambda: executor.submit(data_tasks.zeros, size).result(),
                              lambda: executor.function(bytes)(size),
-                             lambda: farcall.empty(size, "u1", executor[1]),
-                             lambda: farcall.empty(size, "u1", executor[0])):
+                             lambda: farcall.empty(size, "u1", executor[0]),
+                             lambda: farcall.empty(size, "u1", executor)):
                     try:
                         call()
                     except MemoryError as error:
