@@ -96,14 +96,13 @@ def _home_of(node: Any) -> tuple[Any, int]:
             raise ValueError("say in which process the array shall be: node=executor[0] for a worker, or node=executor "
                              "for this program")
         return _worker.job, _worker.job.own()
-    executor = getattr(node, "_executor", None)
-    if isinstance(executor, concurrent.futures.Executor):
-        if node.node is None:
+    executor = getattr(node, "_executor", node)
+    pool = getattr(executor, "_pool", None)
+    if pool is not None and isinstance(executor, concurrent.futures.Executor):
+        number = 0 if executor is node else node.node
+        if number is None:
             raise NodeFailed("the worker has ended and is being replaced")
-        return executor._pool.job, node.node  # pylint: disable=protected-access
-    pool = getattr(node, "_pool", None)
-    if pool is not None and isinstance(node, concurrent.futures.Executor):
-        return pool.job, 0
+        return pool.job, number
     job = getattr(getattr(node, "job", None), "core", None)
     if job is not None:
         return job, node.id
