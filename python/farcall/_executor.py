@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from . import _core, _functions
-from ._array import local_view
 from ._future import Future
 from ._map import Map
 from ._pool import Pool
@@ -155,6 +154,8 @@ class _InPlace:
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         future.node = 0
+        from ._array import local_view
+
         try:
             # A worker would get views of arrays, too.
             arguments = tuple(local_view(each) for each in arguments)
