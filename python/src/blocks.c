@@ -23,8 +23,8 @@ typedef struct block_head {
   /// Number of holds of messages, and of processes that have found no free element of `holders`.
   _Atomic uint32_t others;
   uint32_t index; ///< index of the block at its owner
-  _Atomic uint64_t
-      added; ///< number of holds ever added; a hold that changes its place counts again
+  /// Number of holds ever added. A hold that changes its place counts again.
+  _Atomic uint64_t added;
   _Atomic uint64_t holders[5]; ///< for each process, its node and the number of its holds
 } block_head;
 
@@ -50,12 +50,12 @@ typedef struct list {
 enum {
   head_bytes = sizeof(block_head),
   most_holders = 5,
-  steps = 8,          ///< classes of sizes between two powers of two
-  smallest_log = 8,   ///< a block has at least 256 bytes
-  kinds = 40 * steps, ///< number of classes
-  most_looks = 64,    ///< number of blocks in use that an allocation looks at
-  large_copy = 8 * 1024 * 1024,
-  tell_from = 256 * 1024, ///< the owner is told of the end of blocks from this size on
+  steps = 8,                    ///< classes of sizes between two powers of two
+  smallest_log = 8,             ///< a block has at least 256 bytes
+  kinds = 40 * steps,           ///< number of classes
+  most_looks = 64,              ///< number of blocks in use that an allocation looks at
+  large_copy = 8 * 1024 * 1024, ///< bytes from which on farcall chooses the way of a copy
+  tell_from = 256 * 1024,       ///< the owner is told of the end of blocks from this size on
 };
 
 /// Bytes of free blocks that a process keeps.

@@ -86,12 +86,14 @@ class Values(DataTest):
         self.assertRaises(TypeError, got.__delitem__, 0)
 
     def test_tasks_pass_data_on_to_tasks(self):
-        executor = self.executor(2)
-        for _ in range(4):
-            self.assertEqual(executor.submit(data_tasks.pass_on, executor, view_of(MIB, 5)).result(),
-                             data_tasks.checksum(data_tasks.pattern(MIB, 5)))
-            self.assertEqual(executor.submit(data_tasks.bytes_back, executor, MIB).result(), data_tasks.pattern(MIB, 3))
-        self.assert_no_blocks(executor)
+        for workers in (1, 2):
+            executor = self.executor(workers)
+            for _ in range(4):
+                self.assertEqual(executor.submit(data_tasks.pass_on, executor, view_of(MIB, 5)).result(),
+                                 data_tasks.checksum(data_tasks.pattern(MIB, 5)))
+                self.assertEqual(executor.submit(data_tasks.bytes_back, executor, MIB).result(),
+                                 data_tasks.pattern(MIB, 3))
+            self.assert_no_blocks(executor)
 
     def test_many_random_values_arrive(self):
         executor = self.executor(2)
