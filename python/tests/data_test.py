@@ -1,5 +1,6 @@
 """Tests of large arguments and results of calls, which pass through blocks of shared memory."""
 
+import faulthandler
 import os
 import pickle
 import random
@@ -137,6 +138,7 @@ class Values(DataTest):
 
     @unittest.skipUnless(os.environ.get("FARCALL_LARGE_TESTS"), "needs 10 GiB of memory (set FARCALL_LARGE_TESTS)")
     def test_more_than_four_gib_arrive(self):
+        faulthandler.dump_traceback_later(10 * support.GUARD_SECONDS, exit=True)
         executor = self.executor(1)
         size = (4 << 30) + 12345
         got = executor.submit(data_tasks.make_large, size).result()
