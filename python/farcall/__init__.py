@@ -14,17 +14,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import joblib as joblib
     from ._actors import get
+    from ._array import Array, empty, zero_copy
 
-__all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed", "RemoteError",
-           "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "as_completed", "get", "wait"]
+__all__ = ["ALL_COMPLETED", "Array", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed",
+           "RemoteError", "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "as_completed", "empty", "get", "wait",
+           "zero_copy"]
 
 __version__: str = _core.version
 
-_core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads)
+_core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads, _pickling.load_arguments)
 _core.set_errors(_errors.of_status, _errors.of_remote)
 
 # Names whose modules are imported when they are used first.
-_LATER = {"get": "_actors"}
+_LATER = {"Array": "_array", "empty": "_array", "get": "_actors", "zero_copy": "_array"}
 
 
 def __getattr__(name: str) -> object:

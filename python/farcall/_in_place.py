@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from . import _arguments, _functions
+from . import _arguments, _core, _functions
 from ._calls import Settings
 from ._future import Future
 
@@ -19,8 +19,16 @@ class InPlace:
 
     def __init__(self, settings: Settings) -> None:
         self._is_shut = False
+        self._job: Any = None
         if settings.initializer is not None:
             settings.initializer(*settings.initargs)
+
+    @property
+    def job(self) -> Any:
+        """Job without workers, for arrays."""
+        if self._job is None:
+            self._job = _core.Job()
+        return self._job
 
     def check(self) -> None:
         """Raises RuntimeError after shut()."""
@@ -101,7 +109,12 @@ def _run(function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dic
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     future.node = 0
+    from ._array import local_view
+
     try:
+        # A worker would get views of arrays, too.
+        arguments = tuple(local_view(each) for each in arguments)
+        keywords = {name: local_view(each) for name, each in keywords.items()}
         future.set_result(function(*arguments, **keywords))
     except Exception as error:  # pylint: disable=broad-except
         future.set_exception(error)

@@ -146,3 +146,25 @@ def dumps_whole(value: object) -> bytes:
 def loads(data: Any, buffers: list[Any]) -> Any:
     """Returns the object of a pickle with buffers."""
     return pickle.loads(data, buffers=buffers)
+
+
+# True in a thread that unpickles arguments of a call, in which arrays become views.
+arriving = threading.local()
+
+
+def load_arguments(data: Any, buffers: list[Any]) -> Any:
+    """Returns the arguments of a call. Arrays become views of their memory."""
+    arriving.is_call = True
+    try:
+        return pickle.loads(data, buffers=buffers)
+    finally:
+        arriving.is_call = False
+
+
+def reduce_memory(memory: Any) -> tuple[Any, ...]:
+    """Pickles bytes of a block like a pickle.PickleBuffer."""
+    return _same, (pickle.PickleBuffer(memory),)
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -11,6 +11,7 @@ import concurrent.futures
 import math
 import multiprocessing
 import os
+import pickle
 import statistics
 import sys
 import time
@@ -71,6 +72,47 @@ def measure(cases: dict[str, Callable[[int], None]]) -> dict[str, tuple[float, f
     return {name: (statistics.median(values), min(values)) for name, values in times.items()}
 
 
+def _copies(executor: farcall.Executor) -> dict[str, Callable[[], Any]]:
+    """Returns functions that move 64 MiB whose pages are in use, beside copies in one process."""
+    size = 64 << 20
+    data, copy = bytearray(size), bytearray(size)
+    array = farcall.empty(size, "u1", executor[0])
+    send, receive = executor.function(len), executor.function(_kept)
+    buffer: Any = pickle.PickleBuffer(data)
+
+    def memcpy() -> None:
+        memoryview(copy)[:] = data
+
+    return {
+        "memcpy": memcpy,
+        "farcall: argument": lambda: send(buffer),
+        "farcall: result": lambda: receive(size),
+        "farcall: Array.put()": lambda: array.put(data),
+        "farcall: Array.get(out=…)": lambda: array.get(copy),
+        "farcall: argument that is an Array": lambda: send(array),
+    }
+
+
+def _print_copies(executor: farcall.Executor) -> None:
+    cases = _copies(executor)
+    times: dict[str, list[float]] = {name: [] for name in cases}
+    for i in range(_BATCHES + 2):
+        for name, run in cases.items():
+            seconds = _time(lambda _, run=run: run(), 1)  # type: ignore[misc]
+            if i >= 2:
+                times[name].append(seconds * 1e3)
+    print("\n64 MiB:")
+    for name, values in times.items():
+        ratio = statistics.median(values) / statistics.median(times["memcpy"])
+        print(f"{name:<42} {statistics.median(values):9.2f} ms  ({min(values):.2f})  {ratio:.2f} × memcpy")
+
+
+def _kept(size: int, kept: dict[int, Any] = {}) -> Any:  # pylint: disable=dangerous-default-value
+    if size not in kept:
+        kept[size] = pickle.PickleBuffer(bytearray(b"1") * size)
+    return kept[size]
+
+
 def _pin(workers: list[int]) -> None:
     """Lets this process and the workers run on one processor each."""
     processors = sorted(os.sched_getaffinity(0))
@@ -112,6 +154,7 @@ def main() -> None:
             }
             for name, (median, least) in measure(cases).items():
                 print(f"{name:<42} {median:9.2f} µs  ({least:.2f})")
+            _print_copies(executor)
     here.send(None)
     process.join()
 

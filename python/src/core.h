@@ -16,12 +16,125 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+typedef struct fcp_job fcp_job;
+
+// ---- blocks of shared memory (blocks.c) ---------------------------------------------------------
+
+/// Blocks of this process in a job.
+typedef struct fcp_store fcp_store;
+
+/// Bytes in a block of a node.
+typedef struct fcp_place {
+  uint64_t at;    ///< address of the bytes on the node
+  uint64_t size;  ///< number of bytes
+  uint64_t block; ///< address of the block on the node; 0 for none
+  uint64_t whole; ///< bytes of the whole block
+  uint32_t node;
+  uint32_t index; ///< index of the block on the node
+} fcp_place;
+
+/// Use of a block by this process.
+typedef struct fcp_hold {
+  fcp_place place;
+  void* head;       ///< address of the block in this process; NULL if it is not mapped
+  int entry;        ///< where the head of the block counts the hold
+  bool is_borrowed; ///< true if the head does not count it, or not any more
+} fcp_hold;
+
+/// Entry of a message for large bytes, which are in the message or in a block.
+typedef struct fcp_slot {
+  fcp_place place; ///< if `place.block` is 0, `place.at` is an offset in the message
+  uint64_t ticket; ///< number by which the receiver takes the hold of the block over
+  /// 1 if the bytes are an fcp_place, whose hold comes with the message
+  uint64_t is_reference;
+} fcp_slot;
+
+/// Registers the handlers of this file.
+int fcp_register_blocks(void);
+/// Returns the store of the job, which is new if there is none. Returns NULL if memory is missing.
+fcp_store* fcp_store_open(fc_job* job);
+/// Frees unused blocks, and sends nothing to other nodes any more. Call it before the end of the
+/// job.
+void fcp_store_end(fcp_store* store);
+void fcp_store_free(fcp_store* store);
+/// Frees blocks that only processes that have ended have used.
+void fcp_store_collect(fcp_store* store);
+/// Sets `counts` to the number and bytes of the blocks in use, and of the free blocks.
+void fcp_store_count(fcp_store* store, uint64_t counts[4]);
+/// set_sharing(yes): with False, treats all nodes as if they were on other machines. For tests.
+PyObject* fcp_set_sharing(PyObject* module, PyObject* yes);
+/// True if the node can map blocks of this process.
+bool fcp_may_share(fcp_store* store, uint32_t node);
+
+/// Allocates a block on the node, and holds it. Waits for the node.
+fc_status fcp_allocate(fcp_store* store, fc_node node, uint64_t size, fcp_hold* hold);
+/// Maps a block that the sender of a message holds until the call has ended.
+void fcp_borrow(fcp_store* store, const fcp_place* place, fcp_hold* hold);
+/// Returns the address of the bytes of a hold that is mapped.
+void* fcp_content(const fcp_hold* hold);
+/// Drops a hold, and unmaps the block. If not `is_owned`, the hold belongs to another process.
+void fcp_drop(fcp_store* store, fcp_hold* hold, bool is_owned);
+/// Copies bytes to a block for the node `to`, and passes its hold on to the slot of a message.
+fc_status fcp_lend(fcp_store* store, uint32_t to, const void* bytes, size_t size, fcp_slot* slot);
+/// Passes a new hold of a block on to the slot of a message. `at` and `size` are the part of the
+/// block that the receiver gets, as on its node.
+fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_hold* hold, uint64_t at,
+                             uint64_t size, fcp_slot* slot);
+/// Maps the block of a slot, and takes its hold over. Returns FC_CANCELLED if the message was
+/// dropped.
+fc_status fcp_adopt(fcp_store* store, const fcp_slot* slot, fcp_hold* hold);
+/// Drops the hold of a slot, unless the receiver has taken it over.
+void fcp_drop_slot(fcp_store* store, const fcp_slot* slot);
+/// Returns how often this process and its ancestors were forked. Holds belong to the parent.
+uint32_t fcp_forks(void);
+
+// ---- memory of blocks (memory.c) ----------------------------------------------------------------
+
+/// Bytes of a block, with a hold of the block. The type has the buffer protocol.
+typedef struct fcp_memory {
+  PyObject ob_base;
+  fcp_job* job;
+  fcp_hold hold;
+  uint32_t forks;          ///< fcp_forks() when the object was made
+  bool was_freed;          ///< true after free()
+  bool is_array;           ///< true if arrays use it, so that results may refer to it
+  size_t exports;          ///< number of buffers of the object in use
+  struct fcp_memory* next; ///< list of all memory of arrays
+  struct fcp_memory* previous;
+} fcp_memory;
+
+int fcp_add_memory_types(PyObject* module);
+/// Returns a new object, which owns the hold.
+PyObject* fcp_new_memory(fcp_job* job, fcp_hold* hold, bool is_array);
+/// memory(node, size): allocates memory for an array on the node.
+PyObject* fcp_job_memory(fcp_job* job, PyObject* arguments);
+/// Returns the memory to which a reference refers, or NULL if the object is no reference.
+fcp_memory* fcp_referred(PyObject* object);
+/// Returns the memory of an array that contains these bytes, or NULL.
+fcp_memory* fcp_array_memory_of(const void* at, size_t size);
+bool fcp_is_memory(PyObject* object);
+/// Raises an error unless the memory can be copied from and to.
+int fcp_check_memory(const fcp_memory* memory);
+/// Returns the address of the memory for a buffer, and counts the buffer. Raises an error if this
+/// process cannot use the memory.
+char* fcp_export_memory(fcp_memory* memory);
+void fcp_end_export(fcp_memory* memory);
+/// zero_copy(step): begins (1) or ends (-1) a part of the thread whose calls get views as results.
+PyObject* fcp_zero_copy(PyObject* module, PyObject* step);
+/// True in such a part of the calling thread.
+bool fcp_wants_views(void);
+
+// ---- views of memory (views.c) ------------------------------------------------------------------
+
+/// Adds the type View, on which arrays stand.
+int fcp_add_view_type(PyObject* module);
+
 // ---- messages (messages.c) ----------------------------------------------------------------------
 
 /// Kind of a message's content.
 enum fcp_kind {
   FCP_PLAIN = 0,     ///< values in the encoding of values.c
-  FCP_PICKLED = 1,   ///< a pickle, followed by its out-of-band buffers
+  FCP_PICKLED = 1,   ///< a pickle and its out-of-band buffers
   FCP_EXCEPTION = 2, ///< like FCP_PICKLED; the object describes an exception
   FCP_UNDEFINED = 3, ///< reply of a worker that does not know the function
   FCP_RETURNED = 4,  ///< reply of a worker that was busy, and has not run the call
@@ -39,10 +152,18 @@ typedef struct fcp_prefix {
   uint64_t call;     ///< number by which the caller can stop the call, or 0
 } fcp_prefix;
 
-/// Beginning of each reply, and of the arguments of a call.
+enum {
+  FCP_CALL_PREFIX = sizeof(fcp_prefix), ///< bytes before the header of a call
+  FCP_WANTS_VIEWS = 1,  ///< flag of a call: the result may refer to memory of arrays
+  FCP_LARGE = 64 * 1024 ///< number of bytes from which on bytes are sent in blocks
+};
+
+/// Beginning of each reply, and of the arguments of a call. The slots follow.
 typedef struct fcp_header {
-  uint32_t kind;  ///< an fcp_kind
-  uint32_t count; ///< number of values, or of out-of-band buffers
+  uint8_t kind;    ///< an fcp_kind
+  uint8_t flags;   ///< FCP_WANTS_VIEWS or 0
+  uint16_t values; ///< number of values of the plain encoding
+  uint32_t slots;  ///< number of slots; the first one is the pickle. If 0, the pickle follows.
 } fcp_header;
 
 /// Bytes that grow; the first ones need no allocation.
@@ -59,9 +180,16 @@ typedef struct fcp_message {
   fc_bytes* parts;   ///< parts in their order; `one` if there is a single one
   size_t part_count; ///< number of parts
   size_t total;      ///< bytes of all parts
-  Py_buffer* views;  ///< buffers that the parts point to
+  Py_buffer* views;  ///< buffers that the parts or blocks contain, one for each slot
   size_t view_count; ///< number of views
+  size_t slots_at;   ///< offset of the slots in `head`
   PyObject* pickled; ///< list that owns the pickle and the buffers, or NULL
+  bool has_large;    ///< true if bytes may have to be sent in blocks
+  bool is_reply;
+  bool wants_views;  ///< true for a reply that may refer to memory of arrays
+  fcp_job* job;      ///< job of the blocks in `lent`, or NULL
+  fcp_slot* lent;    ///< blocks that were passed on
+  size_t lent_count; ///< number of elements of `lent`
   fc_bytes one;
 } fcp_message;
 
@@ -69,19 +197,40 @@ typedef struct fcp_message {
 int fcp_message_of_call(fcp_message* m, uint64_t function, PyObject* arguments, PyObject* keywords);
 /// Appends the message of a call with one integer. Needs no GIL. Returns -1 if there is no memory.
 int fcp_put_call_of_int(fcp_bytes* to, uint64_t function, int64_t number);
-/// Makes the message of a reply.
-int fcp_message_of_result(fcp_message* m, PyObject* result);
+/// Makes the message of a reply. If `wants_views`, it may refer to memory of arrays.
+int fcp_message_of_result(fcp_message* m, PyObject* result, bool wants_views);
 /// Makes a message of an object that is always pickled.
 int fcp_message_of_object(fcp_message* m, enum fcp_kind kind, PyObject* object);
+/// Copies large bytes of the message to blocks for the node. Call it before each sending; otherwise
+/// the message itself contains all bytes.
+fc_status fcp_message_lend(fcp_message* m, fcp_job* job, uint32_t node);
+/// Frees the blocks of the message that no receiver has taken over.
+void fcp_message_take_back(fcp_message* m);
+/// Leaves the blocks of the message to the receiver. Call it after a reply was sent.
+void fcp_message_was_sent(fcp_message* m);
 /// Sets the number by which the caller can stop the call.
 void fcp_number_call(fcp_message* m, uint64_t call);
 /// Releases what a message owns. Does not change the pending exception.
 void fcp_message_clear(fcp_message* m);
 
+/// A message that has arrived.
+typedef struct fcp_arrived {
+  fcp_job* job;
+  const char* bytes;
+  size_t size;
+  const char* slots;
+  uint32_t slot_count;
+  bool is_call;
+} fcp_arrived;
+
 /// Returns the arguments of a call as a new pair (arguments, keywords).
-PyObject* fcp_arguments_of(const char* bytes, size_t size);
+PyObject* fcp_arguments_of(fcp_job* job, const char* bytes, size_t size, bool* wants_views);
 /// Returns the object in a reply. Sets `*kind` to the kind of the reply.
-PyObject* fcp_result_of(const char* bytes, size_t size, enum fcp_kind* kind);
+PyObject* fcp_result_of(fcp_job* job, const char* bytes, size_t size, enum fcp_kind* kind);
+/// Drops the blocks of a message that nobody reads. `at` is the offset of the header. Needs no GIL.
+void fcp_drop_message(fcp_store* store, const char* bytes, size_t size, size_t at);
+/// Returns the bytes of a slot as a new object, which is a memoryview or an fcp_memory.
+PyObject* fcp_part_of(const fcp_arrived* message, uint32_t slot);
 
 /// Python functions of farcall._pickling, which fcp_set_pickling() sets.
 PyObject* fcp_set_pickling(PyObject* module, PyObject* arguments);
@@ -95,16 +244,20 @@ void fcp_bytes_init(fcp_bytes* bytes);
 void fcp_bytes_clear(fcp_bytes* bytes);
 
 /// Appends a value in the plain encoding. Returns 1, or 0 if the value has another type, or -1.
-int fcp_put_value(fcp_bytes* to, PyObject* value);
+/// Adds long bytes and texts to the views of the message.
+int fcp_put_value(fcp_message* to, PyObject* value);
 /// Returns the value at `*at` as a new object, and moves `*at` behind it.
-PyObject* fcp_get_value(const char** at, const char* end);
+PyObject* fcp_get_value(const fcp_arrived* message, const char** at, const char* end);
 
 // ---- errors (errors.c) --------------------------------------------------------------------------
 
-/// Sets the exception for the last failure of farcall in this thread. Returns NULL.
+/// Sets the exception for the last failure of farcall in this thread, unless there is one already.
+/// Returns NULL.
 PyObject* fcp_raise(fc_status status);
 /// Sets the exception for a status with a text.
 void fcp_raise_text(const char* status, PyObject* text);
+/// Sets a NodeFailed for the node.
+void fcp_raise_failed(const char* text, uint32_t node);
 /// Sets the exception that a worker has described. Returns NULL.
 PyObject* fcp_raise_remote(PyObject* description, uint32_t node);
 /// Returns the pending exception as a new object, and clears it.
@@ -154,10 +307,11 @@ typedef struct fcp_node {
 } fcp_node;
 
 /// Job of this process, as the host or as a worker that calls other workers.
-typedef struct fcp_job {
+struct fcp_job {
   PyObject ob_base;
-  fc_job* job;     ///< NULL after the end of the job
-  fc_queue* queue; ///< queue of calls that nobody waits for; NULL before the first one
+  fc_job* job;      ///< NULL after the end of the job
+  fcp_store* store; ///< blocks of this process
+  fc_queue* queue;  ///< queue of calls that nobody waits for; NULL before the first one
   fcp_node* nodes;
   size_t node_count;
   bool is_host;
@@ -167,7 +321,7 @@ typedef struct fcp_job {
   PyObject* explain;     ///< explain(error, node, name) returns an exception; may be NULL
   PyObject* before_wait; ///< called before a call waits, or NULL
   PyObject* after_wait;  ///< called after it
-} fcp_job;
+};
 
 /// Sets `*node` to a node of the Job `object`.
 int fcp_node_at(PyObject* object, uint32_t id, fc_node* node);
@@ -193,7 +347,7 @@ bool fcp_free_node(fcp_job* job, uint32_t most, fc_node* node);
 void fcp_count_call(fcp_job* job, uint32_t id);
 /// Returns the result of a call that has ended, or its exception, or None, and drops the future.
 /// Sets `*outcome` as in Job.take().
-PyObject* fcp_outcome_of(fc_future* future, uint32_t node, int* outcome);
+PyObject* fcp_outcome_of(fcp_job* job, fc_future* future, uint32_t node, int* outcome);
 /// Returns an element for Job.take(), or None if the completion needs no more work.
 PyObject* fcp_describe_completion(fcp_job* job, const fc_completion* completion);
 int64_t fcp_now_ns(void);
@@ -203,7 +357,10 @@ int fcp_wait(fcp_job* job, fc_future* future);
 /// Returns the result of a call that has ended, or raises its error, and drops the future.
 /// Returns NULL without an exception if the call has neither a result nor an error; `*kind` then
 /// says why. `*status` is set to the status of the call.
-PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* status, enum fcp_kind* kind);
+PyObject* fcp_finish_call(fcp_job* job, fc_future* future, uint32_t node, fc_status* status,
+                          enum fcp_kind* kind);
+/// Drops the future of a call, and the blocks of its result when the call has ended.
+void fcp_abandon_call(fcp_job* job, fc_future* future);
 
 // ---- functions and messages (functions.c) -------------------------------------------------------
 

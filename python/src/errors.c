@@ -20,12 +20,18 @@ static PyObject* raise_object(PyObject* exception) {
 }
 
 PyObject* fcp_raise(fc_status status) {
+  if (PyErr_Occurred()) return NULL;
   return raise_object(PyObject_CallFunction(error_of_status, "ssI", fc_status_name(status),
                                             fc_error_text(), (unsigned)fc_error_node()));
 }
 
 void fcp_raise_text(const char* status, PyObject* text) {
   raise_object(PyObject_CallFunction(error_of_status, "sOI", status, text, (unsigned)FC_NO_NODE));
+}
+
+void fcp_raise_failed(const char* text, uint32_t node) {
+  raise_object(
+      PyObject_CallFunction(error_of_status, "ssI", "FC_NODE_FAILED", text, (unsigned)node));
 }
 
 PyObject* fcp_raise_remote(PyObject* description, uint32_t node) {

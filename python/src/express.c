@@ -186,7 +186,7 @@ PyObject* fcp_complete(fcp_job* job, const fc_completion* completion) {
   const uint32_t node = f->node;
   fcp_end_call(job, node);
   int outcome = 0;
-  PyObject* value = fcp_outcome_of(completion->future, node, &outcome);
+  PyObject* value = fcp_outcome_of(job, completion->future, node, &outcome);
   fcp_express* const self = (fcp_express*)job->express;
   const bool is_express = f->is_express && self != NULL;
   if (is_express) unlink_future(self, f);
@@ -347,6 +347,8 @@ static PyObject* leave_to_pool(fcp_express* self, fcp_future* f, PyObject* funct
 static bool send_to(fcp_express* self, fc_node node, list* to, fcp_future* f, PyObject* function,
                     PyObject* message) {
   fc_future* sent = NULL;
+  // Copying large bytes takes the GIL away, and then other threads may change the lists.
+  if (fcp_message_in(message)->has_large) return false;
   f->number = ++self->next;
   fcp_count_call(self->job, node.id);
   fc_status status = fcp_send(function, message, node, f->number, false, &sent);

@@ -179,9 +179,10 @@ static PyObject* function_unknown_to(PyObject* object, PyObject* id_object) {
 
 /// Sends the call to the node. If this returns FC_NODE_FAILED or FC_WOULD_BLOCK, the call has not
 /// run.
-static fc_status send_call(fcp_function_object* self, fc_node node, const fcp_message* m,
-                           bool may_block, fc_future** future) {
+static fc_status send_call(fcp_function_object* self, fc_node node, fcp_message* m, bool may_block,
+                           fc_future** future) {
   fc_status status = define(self, node, may_block);
+  if (status == FC_OK) status = fcp_message_lend(m, self->job, node.id);
   if (status != FC_OK) return status;
   status = fc_try_call_async(node, fcp_run_function(), m->parts, m->part_count, future);
   if (status == FC_WOULD_BLOCK && may_block) {
@@ -189,12 +190,13 @@ static fc_status send_call(fcp_function_object* self, fc_node node, const fcp_me
     status = fc_call_asyncv(node, fcp_run_function(), m->parts, m->part_count, future);
     Py_END_ALLOW_THREADS
   }
+  if (status != FC_OK) fcp_message_take_back(m);
   return status;
 }
 
 /// Sends the call to the node with the fewest calls. Tries other nodes as long as nodes have
 /// failed.
-static fc_future* send_to_any(fcp_function_object* self, const fcp_message* m, uint32_t* id) {
+static fc_future* send_to_any(fcp_function_object* self, fcp_message* m, uint32_t* id) {
   for (;;) {
     fc_node node;
     if (fcp_begin_call(self->job, FC_NO_NODE, &node) != 0) return NULL;
@@ -212,7 +214,7 @@ static fc_future* send_to_any(fcp_function_object* self, const fcp_message* m, u
 }
 
 /// Sends the call to the node of the function.
-static fc_future* send_to_own(fcp_function_object* self, const fcp_message* m, uint32_t* id) {
+static fc_future* send_to_own(fcp_function_object* self, fcp_message* m, uint32_t* id) {
   fc_node node;
   if (fcp_begin_call(self->job, self->node, &node) != 0) return NULL;
   *id = node.id;
@@ -238,18 +240,18 @@ static void explain_exception(fcp_function_object* self) {
 
 /// Calls the function, and waits for the result. Returns NULL without an exception if the worker
 /// has returned the call.
-static PyObject* call_once(fcp_function_object* self, const fcp_message* m) {
+static PyObject* call_once(fcp_function_object* self, fcp_message* m) {
   uint32_t id = 0;
   PyObject* result = NULL;
   fc_future* const future =
       self->node == FC_NO_NODE ? send_to_any(self, m, &id) : send_to_own(self, m, &id);
   if (future == NULL) return NULL;
   if (fcp_wait(self->job, future) != 0) {
-    fc_future_drop(future);
+    fcp_abandon_call(self->job, future);
   } else {
     fc_status status = FC_OK;
     enum fcp_kind kind = FCP_PLAIN;
-    result = fcp_finish_call(future, id, &status, &kind);
+    result = fcp_finish_call(self->job, future, id, &status, &kind);
     if (kind == FCP_UNDEFINED) mark_unknown(self, id);
     if (status == FC_NODE_FAILED) {
       fcp_node_failed(self->job, id);
@@ -301,7 +303,7 @@ PyObject* fcp_encode(PyObject* function, PyObject* arguments, PyObject* keywords
   fcp_message* const m = &made->message;
   const uint64_t number = ((fcp_function_object*)function)->number;
   const int done = fcp_message_of_call(m, number, arguments, keywords);
-  *is_plain = m->pickled == NULL;
+  *is_plain = m->pickled == NULL && !m->has_large;
   if (done == 0) return (PyObject*)made;
   Py_DECREF(made);
   return NULL;

@@ -45,6 +45,13 @@ static fcp_job* new_job(void) {
   return made;
 }
 
+static int open_store(fcp_job* self) {
+  self->store = fcp_store_open(self->job);
+  if (self->store != NULL) return 0;
+  PyErr_NoMemory();
+  return -1;
+}
+
 /// Job(): starts a job of this process without other nodes.
 static PyObject* job_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   (void)type;
@@ -65,7 +72,7 @@ static PyObject* job_new(PyTypeObject* type, PyObject* arguments, PyObject* keyw
   if (status == FC_OK) status = fc_queue_open(self->job, &self->queue);
   if (status == FC_OK) status = fc_on_node_change(self->job, &changed, self);
   Py_END_ALLOW_THREADS
-  if (status == FC_OK) return (PyObject*)self;
+  if (status == FC_OK && open_store(self) == 0) return (PyObject*)self;
   fcp_raise(status);
   Py_DECREF(self);
   return NULL;
@@ -75,7 +82,9 @@ PyObject* fcp_job_of_worker(fc_job* job) {
   fcp_job* const self = new_job();
   if (self == NULL) return NULL;
   self->job = job;
-  return (PyObject*)self;
+  if (open_store(self) == 0) return (PyObject*)self;
+  Py_DECREF(self);
+  return NULL;
 }
 
 static void end_job(fcp_job* self) {
@@ -84,6 +93,7 @@ static void end_job(fcp_job* self) {
   self->job = NULL;
   self->queue = NULL;
   Py_CLEAR(self->explain);
+  fcp_store_end(self->store);
   if (!self->is_host) {
     fc_queue_close(queue);
     return;
@@ -100,6 +110,7 @@ static void job_dealloc(PyObject* object) {
   for (size_t i = 0; i < self->node_count; ++i) {
     if (self->nodes[i].latest != NULL) fc_unmap(self->nodes[i].latest);
   }
+  fcp_store_free(self->store);
   free(self->nodes);
   if (self->wake_fd >= 0) close(self->wake_fd);
   Py_XDECREF(self->refusal);
@@ -184,9 +195,11 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
   if (PyErr_Occurred()) return NULL;
   fcp_node* const node = find_node(self, (uint32_t)id);
-  if (node == NULL) Py_RETURN_NONE;
-  if (node->latest != NULL) fc_unmap(node->latest);
-  *node = self->nodes[--self->node_count];
+  if (node != NULL) {
+    if (node->latest != NULL) fc_unmap(node->latest);
+    *node = self->nodes[--self->node_count];
+  }
+  fcp_store_collect(self->store);
   Py_RETURN_NONE;
 }
 
@@ -403,7 +416,19 @@ int fcp_wait(fcp_job* self, fc_future* future) {
   return done;
 }
 
-PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_status,
+/// Drops the blocks of a reply that nobody reads. Runs on any thread.
+static void drop_reply(fc_future* ready, void* store) {
+  const void* bytes = NULL;
+  size_t size = 0;
+  if (fc_future_get(ready, &bytes, &size) == FC_OK) fcp_drop_message(store, bytes, size, 0);
+  fc_future_drop(ready);
+}
+
+void fcp_abandon_call(fcp_job* self, fc_future* future) {
+  if (fc_future_then(future, &drop_reply, self->store) != FC_OK) fc_future_drop(future);
+}
+
+PyObject* fcp_finish_call(fcp_job* self, fc_future* future, uint32_t node, fc_status* call_status,
                           enum fcp_kind* kind) {
   const void* bytes = NULL;
   size_t size = 0;
@@ -414,7 +439,7 @@ PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_stat
   if (status != FC_OK) {
     fcp_raise(status);
   } else {
-    result = fcp_result_of(bytes, size, kind);
+    result = fcp_result_of(self, bytes, size, kind);
     if (result != NULL && *kind == FCP_EXCEPTION) {
       fcp_raise_remote(result, node);
       Py_CLEAR(result);
@@ -475,10 +500,10 @@ static fc_status take_at_once(fc_queue* queue, fc_completion* taken, size_t* cou
   return fc_queue_take(queue, taken, most_taken, most, count);
 }
 
-PyObject* fcp_outcome_of(fc_future* future, uint32_t node, int* outcome) {
+PyObject* fcp_outcome_of(fcp_job* self, fc_future* future, uint32_t node, int* outcome) {
   fc_status status = FC_OK;
   enum fcp_kind kind = FCP_PLAIN;
-  PyObject* const value = fcp_finish_call(future, node, &status, &kind);
+  PyObject* const value = fcp_finish_call(self, future, node, &status, &kind);
   *outcome = 0;
   if (value != NULL) return value;
   if (PyErr_Occurred()) {
@@ -502,7 +527,7 @@ PyObject* fcp_describe_completion(fcp_job* self, const fc_completion* completion
   const uint32_t node = (uint32_t)(completion->tag >> 40);
   if ((completion->tag & FCP_ASIDE_BIT) == 0) fcp_end_call(self, node);
   int outcome = 0;
-  PyObject* const value = fcp_outcome_of(completion->future, node, &outcome);
+  PyObject* const value = fcp_outcome_of(self, completion->future, node, &outcome);
   return Py_BuildValue("(kIiN)", (unsigned long)(completion->tag & ((UINT64_C(1) << 40) - 1)),
                        (unsigned)node, outcome, value);
 }
@@ -561,6 +586,23 @@ static PyObject* job_stop(PyObject* object, PyObject* arguments) {
   const fcp_node* const node = find_node(self, id);
   if (node != NULL) fcp_ask_to_stop(node->node, tag & ~FCP_ASIDE_BIT);
   Py_RETURN_NONE;
+}
+
+/// memory(node, size): memory for an array.
+static PyObject* job_memory(PyObject* object, PyObject* arguments) {
+  fcp_job* const self = (fcp_job*)object;
+  return has_ended(self) ? NULL : fcp_job_memory(self, arguments);
+}
+
+/// blocks(): numbers and bytes of the blocks of this process in use, and of the free ones.
+static PyObject* job_blocks(PyObject* object, PyObject* unused) {
+  (void)unused;
+  fcp_job* const self = (fcp_job*)object;
+  uint64_t counts[4];
+  if (has_ended(self)) return NULL;
+  fcp_store_count(self->store, counts);
+  return Py_BuildValue("(KKKK)", (unsigned long long)counts[0], (unsigned long long)counts[1],
+                       (unsigned long long)counts[2], (unsigned long long)counts[3]);
 }
 
 /// need(): makes wake_fd() readable, and lets take() return.
@@ -640,6 +682,8 @@ static PyMethodDef job_methods[] = {
     {"give_back", job_give_back, METH_O, NULL},
     {"stop", job_stop, METH_VARARGS, NULL},
     {"set_explain", job_set_explain, METH_O, NULL},
+    {"memory", job_memory, METH_VARARGS, NULL},
+    {"blocks", job_blocks, METH_NOARGS, NULL},
     {"need", job_need, METH_NOARGS, NULL},
     {"wake_fd", job_wake_fd, METH_NOARGS, NULL},
     {"refuse", job_refuse, METH_O, NULL},

@@ -18,6 +18,8 @@ static PyMethodDef methods[] = {
     {"run_here", fcp_run_here, METH_VARARGS, NULL},
     {"set_stop", fcp_set_stop, METH_O, NULL},
     {"on_stop", fcp_on_stop, METH_VARARGS, NULL},
+    {"zero_copy", fcp_zero_copy, METH_O, NULL},
+    {"set_sharing", fcp_set_sharing, METH_O, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -27,10 +29,11 @@ static int execute(PyObject* module) {
       fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0 ||
       fcp_add_future_type(module) != 0 || fcp_add_express_type(module) != 0 ||
       fcp_add_results_type(module) != 0 || fcp_add_actor_types(module) != 0 ||
+      fcp_add_memory_types(module) != 0 || fcp_add_view_type(module) != 0 ||
       fcp_register_actors() != 0) {
     return -1;
   }
-  return fcp_register_definitions();
+  return fcp_register_definitions() != 0 ? -1 : fcp_register_blocks();
 }
 
 static PyModuleDef_Slot slots[] = {

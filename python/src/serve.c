@@ -18,6 +18,7 @@ static const int64_t first_pause_ns = 1000000;
 static const int64_t longest_pause_ns = 20000000;
 
 static fc_job* served;
+static fcp_job* job;       ///< job of `served`; lives as long as the process
 static long active;        ///< threads that take or run calls; waiting tasks do not count
 static PyObject* describe; ///< describe(exception) returns an object that can be pickled
 
@@ -101,7 +102,7 @@ static fc_status take_to_run(int64_t timeout_ns, fc_taken* call) {
 }
 
 static void* return_calls(void* unused) {
-  static const fcp_header returned = {FCP_RETURNED, 0};
+  static const fcp_header returned = {.kind = FCP_RETURNED};
   fc_taken call;
   for (;;) {
     sem_wait(&wanted);
@@ -111,6 +112,8 @@ static void* return_calls(void* unused) {
       if (is_for_actor(&call)) {
         keep(&call);
       } else {
+        // The caller sends the call again, with other blocks.
+        fcp_drop_message(job == NULL ? NULL : job->store, call.bytes, call.size, FCP_CALL_PREFIX);
         fc_reply_bytes(call.reply, &returned, sizeof returned);
       }
     }
@@ -153,10 +156,13 @@ PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
   Py_BEGIN_ALLOW_THREADS
   if (status == FC_OK) status = fc_serve_open(socket, &served);
   Py_END_ALLOW_THREADS
-  return status == FC_OK ? fcp_job_of_worker(served) : fcp_raise(status);
+  if (status != FC_OK) return fcp_raise(status);
+  job = (fcp_job*)fcp_job_of_worker(served);
+  Py_XINCREF((PyObject*)job);
+  return (PyObject*)job;
 }
 
-static fc_status send_message(fc_reply* reply, const fcp_message* m) {
+static fc_status send_parts(fc_reply* reply, const fcp_message* m) {
   if (m->part_count == 1) return fc_reply_bytes(reply, m->parts[0].at, m->parts[0].size);
   void* memory = NULL;
   const fc_status status = fc_reply_reserve(reply, m->total, &memory);
@@ -167,6 +173,16 @@ static fc_status send_message(fc_reply* reply, const fcp_message* m) {
     at += m->parts[i].size;
   }
   return fc_reply_reserved(reply, m->total);
+}
+
+static fc_status send_message(fc_reply* reply, fcp_message* m) {
+  // The caller drops the reply of a stopped call, and would not free blocks.
+  fc_status status = FC_OK;
+  if (m->has_large && !fc_reply_stopped(reply))
+    status = fcp_message_lend(m, job, fc_reply_caller(reply));
+  if (status == FC_OK) status = send_parts(reply, m);
+  if (status == FC_OK) fcp_message_was_sent(m);
+  return status;
 }
 
 /// Replies with the pending exception.
@@ -198,9 +214,9 @@ static int lend_handles(const fcp_message* m) {
 }
 
 /// Replies with a result, or with the error that sending it has caused.
-static void reply_result(fc_reply* reply, PyObject* result) {
+static void reply_result(fc_reply* reply, PyObject* result, bool wants_views) {
   fcp_message m;
-  if (fcp_message_of_result(&m, result) == 0 && lend_handles(&m) == 0) {
+  if (fcp_message_of_result(&m, result, wants_views) == 0 && lend_handles(&m) == 0) {
     const fc_status status = send_message(reply, &m);
     if (status != FC_OK) {
       fcp_raise(status);
@@ -212,13 +228,14 @@ static void reply_result(fc_reply* reply, PyObject* result) {
   fcp_message_clear(&m);
 }
 
-static PyObject* call_function(PyObject* function, const char* bytes, size_t size) {
+static PyObject* call_function(PyObject* function, const char* bytes, size_t size,
+                               bool* wants_views) {
   static const fcp_header no_arguments;
   if (size == sizeof(fcp_prefix) + sizeof no_arguments &&
       memcmp(bytes + sizeof(fcp_prefix), &no_arguments, sizeof no_arguments) == 0) {
     return PyObject_CallNoArgs(function);
   }
-  PyObject* const both = fcp_arguments_of(bytes, size);
+  PyObject* const both = fcp_arguments_of(job, bytes, size, wants_views);
   if (both == NULL) return NULL;
   PyObject* const arguments = PyTuple_GetItem(both, 0);
   PyObject* const keywords = PyTuple_GetItem(both, 1);
@@ -229,14 +246,22 @@ static PyObject* call_function(PyObject* function, const char* bytes, size_t siz
 }
 
 static void reply_kind(fc_reply* reply, enum fcp_kind kind) {
-  const fcp_header header = {(uint32_t)kind, 0};
+  const fcp_header header = {.kind = (uint8_t)kind};
   fc_reply_bytes(reply, &header, sizeof header);
+}
+
+/// Replies to a call that does not run, whose blocks nobody reads.
+static void reply_without_run(const fc_taken* call, enum fcp_kind kind) {
+  fcp_drop_message(job->store, call->bytes, call->size, FCP_CALL_PREFIX);
+  reply_kind(call->reply, kind);
 }
 
 /// Runs the function with the arguments of the call. Replies, also that the call was stopped.
 static void run_function(const fc_taken* call, fcp_run this_run, PyObject* function) {
+  bool wants_views = false;
   PyObject* const result =
-      function == NULL ? NULL : call_function(function, call->bytes, call->size);
+      function == NULL ? NULL : call_function(function, call->bytes, call->size, &wants_views);
+  if (function == NULL) fcp_drop_message(job->store, call->bytes, call->size, FCP_CALL_PREFIX);
   const bool is_stopped = fcp_end_run(this_run) && result == NULL && fcp_is_stop();
   if (is_stopped) {
     PyErr_Clear();
@@ -244,7 +269,7 @@ static void run_function(const fc_taken* call, fcp_run this_run, PyObject* funct
   } else if (result == NULL) {
     reply_exception(call->reply);
   } else {
-    reply_result(call->reply, result);
+    reply_result(call->reply, result, wants_views);
     Py_DECREF(result);
   }
 }
@@ -255,7 +280,7 @@ void fcp_run_taken(const fc_taken* call, PyObject* function) {
   const fcp_run this_run = fcp_begin_run(call, prefix.call);
   if (this_run.is_stopped) {
     fcp_end_run(this_run);
-    reply_kind(call->reply, FCP_STOPPED);
+    reply_without_run(call, FCP_STOPPED);
   } else {
     run_function(call, this_run, function);
   }
@@ -272,10 +297,10 @@ static void run(const fc_taken* call) {
   PyObject* const function = this_run.is_stopped ? NULL : fcp_function(prefix.function);
   if (this_run.is_stopped) {
     fcp_end_run(this_run);
-    reply_kind(call->reply, FCP_STOPPED);
+    reply_without_run(call, FCP_STOPPED);
   } else if (function == NULL && !PyErr_Occurred()) {
     fcp_end_run(this_run);
-    reply_kind(call->reply, FCP_UNDEFINED);
+    reply_without_run(call, FCP_UNDEFINED);
   } else if (function != NULL && fcp_is_handed(function)) {
     fcp_end_run(this_run);
     fcp_hand_over(function, call);
@@ -291,10 +316,10 @@ static void run(const fc_taken* call) {
 static PyObject* copy_of_result(PyObject* result) {
   fcp_message m;
   PyObject* copy = NULL;
-  if (fcp_message_of_result(&m, result) == 0) {
+  if (fcp_message_of_result(&m, result, false) == 0) {
     enum fcp_kind kind = FCP_PLAIN;
     char* const bytes = fcp_joined(&m);
-    if (bytes != NULL) copy = fcp_result_of(bytes, m.total, &kind);
+    if (bytes != NULL) copy = fcp_result_of(job, bytes, m.total, &kind);
     free(bytes);
   }
   fcp_message_clear(&m);
@@ -313,7 +338,9 @@ PyObject* fcp_run_here(PyObject* module, PyObject* arguments) {
   PyObject* const loaded = fcp_loaded(function);
   char* const bytes = loaded == NULL ? NULL : fcp_joined(fcp_message_in(message));
   if (bytes == NULL) return NULL;
-  PyObject* const result = call_function(loaded, bytes, fcp_message_in(message)->total);
+  bool wants_views = false;
+  PyObject* const result =
+      call_function(loaded, bytes, fcp_message_in(message)->total, &wants_views);
   free(bytes);
   PyObject* const copy = result == NULL ? NULL : copy_of_result(result);
   Py_XDECREF(result);
