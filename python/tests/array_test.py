@@ -444,7 +444,7 @@ class Lifetime(ArrayTest):
         view = there.local()
         pid = self.on(1, data_tasks.pid)
         os.kill(pid, signal.SIGKILL)
-        self.assertTrue(support.wait_until(lambda: not self.made._pool.job.alive().__contains__(1)))
+        self.assertTrue(support.wait_until(lambda: 1 not in self.made._pool.job.alive()))
         view[1] = 8
         self.assertEqual(listed(view[:3]), [0, 8, 2])
         for use in (there.get, lambda: there.put(1), lambda: there.copy_to(other), lambda: other.copy_to(there),
@@ -470,7 +470,7 @@ class Lifetime(ArrayTest):
                 there.put(3)
                 view = there.local()
             print(mappings(), view[5])
-            del view, there
+            del view, there, executor
             print(mappings())
             """), (0, "1 3\n0\n", ""))
 

@@ -196,7 +196,7 @@ class Lifetime(DataTest):
         pid = executor.submit(data_tasks.pid).result()
         result = executor.submit(data_tasks.make, MIB, 3).result()
         os.kill(pid, signal.SIGKILL)
-        self.assertTrue(support.wait_until(lambda: support.is_gone(pid)))
+        self.assertTrue(support.wait_until(lambda: 1 not in executor._pool.job.alive()))
         self.assertEqual(result, data_tasks.pattern(MIB, 3))
         self.assertEqual(executor.submit(data_tasks.same, result).result(), result)
 
