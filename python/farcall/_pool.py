@@ -125,7 +125,7 @@ class Pool(PlacedCalls):
         self._most_tasks = most_tasks
         self._preload = preload
         self._output = output  # an Output, or None
-        self._zygote = _processes.zygote(preload)
+        self._zygote = _processes.zygote(preload, threads)
         self.key = next(keys)
         self._pending: deque[Call] = deque()
         self._own: dict[int, deque[Call]] = {}  # calls for given workers, by the workers' places
@@ -552,7 +552,7 @@ class Pool(PlacedCalls):
     def _start(self, count: int) -> _Outcomes:
         """Starts workers. Call it with the lock held, and settle() the result without it."""
         outcomes: _Outcomes = []
-        self._zygote = _processes.zygote(self._preload)
+        self._zygote = _processes.zygote(self._preload, self._threads)
         places = self._free_places()
         forked = _output.fork(self._output, self._zygote, count, self._threads)
         for (pid, descriptor, pipes), index in zip(forked, places):
