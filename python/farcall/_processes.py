@@ -29,7 +29,7 @@ farcall._zygote.main()
 class Zygote:
     """The host's end of a zygote, which several threads may use."""
 
-    def __init__(self, preload: tuple[str, ...], threads: int) -> None:
+    def __init__(self, preload: tuple[str, ...], threads: int = 1) -> None:
         self._lock = threading.Lock()
         self._host = os.getpid()
         self._ends: dict[int, str] = {}  # how workers have ended
