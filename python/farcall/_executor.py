@@ -286,13 +286,13 @@ class Executor(concurrent.futures.Executor):
         await leave(self, exc_type is not None and not issubclass(exc_type, Exception))
 
     def __reduce__(self) -> Any:
-        return _peers, (self._pool.key,)
+        return _peers, (self._pool.key, self._max_workers)
 
 
-def _peers(key: int) -> Any:
+def _peers(key: int, workers: int) -> Any:
     from ._peers import executor
 
-    return executor(key)
+    return executor(key, workers)
 
 
 def _guest(settings: Settings) -> Any:

@@ -471,8 +471,11 @@ _lock = threading.Lock()
 _executor: Executor | None = None
 
 
-def executor(key: int) -> Executor:
-    """Returns the executor of the tasks of this worker. Raises RuntimeError in a process that is no worker."""
+def executor(key: int, workers: int = 0) -> Executor:
+    """Returns the executor of the tasks of this worker. Raises RuntimeError in a process that is no worker.
+
+    `workers` is the number of workers of the host's pool, or 0 if it is not known.
+    """
     global _executor  # pylint: disable=global-statement
     if _worker.job is None:
         raise RuntimeError("an Executor can be sent only to its own workers; make another Executor in this process")
@@ -483,6 +486,7 @@ def executor(key: int) -> Executor:
             _executor._pool = Peers(key)  # pylint: disable=protected-access
             _executor._timeout = None  # pylint: disable=protected-access
             _executor._set_submit()  # pylint: disable=protected-access
-        if key:
-            _executor._pool.key = key  # pylint: disable=protected-access
+        # A worker that has just begun may not know all the others yet.
+        _executor._max_workers = workers or _executor._max_workers  # pylint: disable=protected-access
+        _executor._pool.key = key or _executor._pool.key  # pylint: disable=protected-access
         return _executor

@@ -29,7 +29,7 @@ farcall._zygote.main()
 class Zygote:
     """The host's end of a zygote, which several threads may use."""
 
-    def __init__(self, preload: tuple[str, ...]) -> None:
+    def __init__(self, preload: tuple[str, ...], threads: int = 1) -> None:
         self._lock = threading.Lock()
         self._host = os.getpid()
         self._ends: dict[int, str] = {}  # how workers have ended
@@ -41,7 +41,7 @@ class Zygote:
         except StartFailed:
             here.close()
             raise
-        error = self._ask(("preload", sys.path, list(preload)))
+        error = self._ask(("preload", sys.path, list(preload), threads))
         if error:
             self.close()
             raise StartFailed(error)
@@ -147,19 +147,21 @@ def _spawn(channel: int) -> int:
         raise StartFailed(f"cannot start {sys.executable}: {error}") from error
 
 
-_zygotes: dict[tuple[str, ...], Zygote] = {}
+_zygotes: dict[tuple[tuple[str, ...], int], Zygote] = {}
 _zygotes_lock = threading.Lock()
 
 
-def zygote(preload: tuple[str, ...] = ()) -> Zygote:
+def zygote(preload: tuple[str, ...] = (), threads: int = 1) -> Zygote:
     """Returns the zygote of this process that has imported the modules. Starts it if there is none."""
     with _zygotes_lock:
-        found = _zygotes.get(preload)
+        # Numerical libraries read the number of their threads when they are loaded.
+        key = preload, threads if preload else 0
+        found = _zygotes.get(key)
         if found is not None and not found.is_usable():
             found.close()
             found = None
         if found is None:
-            found = _zygotes[preload] = Zygote(preload)
+            found = _zygotes[key] = Zygote(*key)
         return found
 
 

@@ -27,7 +27,7 @@ class Staff(PlacedCalls):
     def __init__(self, settings: Settings) -> None:
         self._lock = threading.RLock()
         self._settings = settings
-        self._zygote = _processes.zygote(settings.preload)
+        self._zygote = _processes.zygote(settings.preload, settings.threads)
         self.key = next(keys)
         by_key[self.key] = self
         self._size = settings.size
@@ -73,7 +73,7 @@ class Staff(PlacedCalls):
     def _start(self, count: int) -> Outcomes:
         """Starts workers. Call it with the lock held, and settle() the result without it."""
         outcomes: Outcomes = []
-        self._zygote = _processes.zygote(self._settings.preload)
+        self._zygote = _processes.zygote(self._settings.preload, self._settings.threads)
         places = self._free_places()
         forked = _output.fork(self._settings.output, self._zygote, count, self._settings.threads)
         for (pid, descriptor, pipes), index in zip(forked, places):

@@ -121,10 +121,14 @@ class _Zygote:
             if pid in self._children:
                 os.kill(pid, number)
 
-    def preload(self, _: list[int], path: list[str], modules: list[str]) -> str:
+    def preload(self, _: list[int], path: list[str], modules: list[str], threads: int) -> str:
         """Imports modules. Returns the text of an error, or an empty text."""
         import importlib
 
+        from . import _worker
+
+        if modules:
+            _worker.limit_threads(threads)
         sys.path[:] = path
         for module in modules:
             try:

@@ -6,6 +6,7 @@ joblib.Parallel, and packages that use it, such as scikit-learn, then call their
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from ._executor import Executor
 # another one is made.
 _executors: dict[Any, _Shared] = {}
 _lock = threading.RLock()
+# Calls of joblib.Parallel that are nested deeper run in their task, one after the other.
+_MOST_NESTED = 2
 
 
 class _Shared:
@@ -144,16 +147,30 @@ class FarcallBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
 
     def get_nested_backend(self) -> tuple[Any, Any]:
         """Returns the backend of joblib.Parallel in tasks, which uses the same workers."""
-        return FarcallBackend((self.nesting_level or 0) + 1, executor=self._executor()), None
+        level = (self.nesting_level or 0) + 1
+        if level > _MOST_NESTED:
+            return SequentialBackend(nesting_level=level), None
+        return FarcallBackend(level, executor=self._executor()), None
 
     def __reduce__(self) -> Any:
         return _nested, (self.nesting_level, self._executor())
 
 
 def _nested(level: int, executor: Executor) -> FarcallBackend:
+    register()  # in a worker, where functions may choose the backend by its name
     return FarcallBackend(level, executor=executor)
 
 
 def register() -> None:
     """Makes the backend known to joblib, by the name "farcall"."""
     joblib.register_parallel_backend("farcall", FarcallBackend)
+
+
+def _forget_all() -> None:
+    """In a forked child, leaves the executors to the parent."""
+    global _lock  # pylint: disable=global-statement
+    _lock = threading.RLock()
+    _executors.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -105,6 +105,11 @@ class Unpicklable:
 _kept = []
 
 
+def number_of_workers(executor):
+    """Returns the number that packages such as dask read."""
+    return executor._max_workers
+
+
 def use(actor, k):
     """Calls a method of an actor."""
     return actor.add(k)

@@ -94,6 +94,10 @@ class Places(support.TestCase):
         self.assertRaisesRegex(TypeError, "cannot be pickled",
                                self.executor(1).function(tasks.same).submit(tasks.Unpicklable()).result)
 
+    def test_task_knows_the_number_of_workers(self):
+        executor = self.executor(3)
+        self.assertEqual(executor.broadcast(actor_classes.number_of_workers, executor), [3, 3, 3])
+
     def test_task_cannot_choose_workers(self):
         executor = self.executor(1)
         with self.assertRaisesRegex(RuntimeError, "a task cannot choose workers"):

@@ -314,6 +314,11 @@ class Workers(support.TestCase):
         executor = self.executor(1, preload=["colorsys"])
         self.assertTrue(executor.submit(eval, "'colorsys' in __import__('sys').modules").result())
 
+    def test_preloaded_modules_find_the_limit(self):
+        for threads in (3, 5):
+            executor = self.executor(1, preload=["thread_limit"], threads_per_worker=threads)
+            self.assertEqual(executor.submit(tasks.limit_at_import).result(), str(threads))
+
     def test_executor_without_workers_runs_calls_in_place(self):
         executor = self.executor(0, initializer=tasks.initialise, initargs=("here",))
         self.assertEqual(executor.submit(os.getpid).result(), os.getpid())

@@ -25,3 +25,23 @@ def wait_or_fail(path, i):
         raise LookupError("the first call fails")
     while os.path.exists(os.path.dirname(path)) and not os.path.exists(path):
         time.sleep(0.002)
+
+
+def nested_levels(depth):
+    """Returns the names of the backends of nested calls."""
+    import joblib
+
+    name = type(joblib.parallel.get_active_backend()[0]).__name__
+    if depth == 1:
+        return [name]
+    return [name, *joblib.Parallel(n_jobs=2)(joblib.delayed(nested_levels)(depth - 1) for _ in range(2))[0]]
+
+
+def squares_by_farcall(_):
+    """Calls tasks by farcall in a process of another backend."""
+    import joblib
+
+    import farcall
+
+    farcall.joblib.register()
+    return joblib.Parallel(n_jobs=2, backend="farcall")(joblib.delayed(pow)(i, 2) for i in range(3))

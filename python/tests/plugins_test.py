@@ -68,6 +68,20 @@ class Joblib(support.TestCase):
                                          for i in range(6))
         self.assertEqual(got, [(5 + i * i, True) for i in range(6)])
 
+    def test_deeply_nested_calls_run_in_their_task(self):
+        with self.joblib.parallel_config("farcall", n_jobs=2):
+            got = self.joblib.Parallel()(self.joblib.delayed(plugin_tasks.nested_levels)(4) for _ in range(2))
+        self.assertEqual(got, [["FarcallBackend", "FarcallBackend", "SequentialBackend", "SequentialBackend"]] * 2)
+
+    def test_forked_child_makes_workers_of_its_own(self):
+        parallel = self.joblib.Parallel
+        delayed = self.joblib.delayed
+        with self.joblib.parallel_config("farcall", n_jobs=2):
+            parallel()(delayed(os.getpid)() for _ in range(2))
+        with self.joblib.parallel_config("multiprocessing", n_jobs=2):
+            self.assertEqual(parallel()(delayed(plugin_tasks.squares_by_farcall)(i) for i in range(2)),
+                             [[0, 1, 4], [0, 1, 4]])
+
     def test_exception_ends_the_other_calls(self):
         delayed = self.joblib.delayed
         with support.TemporaryFolder() as folder:

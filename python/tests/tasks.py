@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -42,6 +43,11 @@ class UnpicklableError(Exception):
     def __init__(self, text):
         super().__init__(text)
         self.lock = threading.Lock()
+
+
+def limit_at_import():
+    """Returns the limit of threads that a preloaded module has found."""
+    return sys.modules["thread_limit"].LIMIT
 
 
 def fail(text):
