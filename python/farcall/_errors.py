@@ -6,7 +6,7 @@ import os
 import pickle
 import socket
 import traceback
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 
 from . import _pickling
 
@@ -24,8 +24,29 @@ class StartFailed(BrokenExecutor, OSError):
     """A worker could not be started."""
 
 
+class Timeout(TimeoutError):
+    """A call has not ended in time. The call may still be running."""
+
+
+class UnknownFunction(LookupError):
+    """A node has no function of this name."""
+
+
+class OutOfMemory(MemoryError):
+    """Memory ran out, on the node with the number `node` if this is not None."""
+
+
+class WrongNode(RuntimeError):
+    """A node has used memory of another node as if it were its own."""
+
+
 class RemoteError(Exception):
-    """A task has raised an exception that could not be sent. The text contains its type and text."""
+    """A task has raised an exception that could not be sent, or a handler has reported an error.
+
+    The text contains the type and text of the exception. `type` is the type of the handler's error.
+    """
+
+    type: str = ""
 
 
 class RemoteTraceback(Exception):
@@ -39,20 +60,29 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.text}"""'
 
 
-def of_status(status: str, text: str, node: int) -> Exception:
-    """Returns the exception for a failure of farcall."""
-    if status == "FC_NODE_FAILED":
-        failed = NodeFailed(text)
-        failed.node = node
-        return failed
-    kinds: dict[str, type[Exception]] = {
-        "FC_OUT_OF_MEMORY": MemoryError,
-        "FC_TIMEOUT": TimeoutError,
-        "FC_START_FAILED": StartFailed,
-        "FC_REMOTE_ERROR": RemoteError,
-        "FC_INVALID_ARGUMENT": ValueError,
-    }
-    return kinds.get(status, RuntimeError)(text)
+_KINDS: dict[str, type[Exception]] = {
+    "FC_NODE_FAILED": NodeFailed,
+    "FC_OUT_OF_MEMORY": OutOfMemory,
+    "FC_TIMEOUT": Timeout,
+    "FC_START_FAILED": StartFailed,
+    "FC_REMOTE_ERROR": RemoteError,
+    "FC_UNKNOWN_FUNCTION": UnknownFunction,
+    "FC_WRONG_NODE": WrongNode,
+    "FC_INVALID_ARGUMENT": ValueError,
+    "FC_SETTING_ERROR": ValueError,
+    "FC_CANCELLED": CancelledError,
+}
+_NO_NODE = 0xFFFFFFFF
+
+
+def of_status(status: str, text: str, node: int, kind: str = "") -> Exception:
+    """Returns the exception for a failure of farcall. `kind` is the type of a handler's error."""
+    error = _KINDS.get(status, RuntimeError)(text)
+    # Other code of the package and of programs reads these members.
+    error.node = None if node == _NO_NODE and not isinstance(error, NodeFailed) else node  # type: ignore[attr-defined]
+    if isinstance(error, RemoteError):
+        error.type = kind
+    return error
 
 
 def describe(error: BaseException) -> tuple[bytes | None, str, str, int, str]:

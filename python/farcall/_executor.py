@@ -29,30 +29,45 @@ class Executor(concurrent.futures.Executor):
     Lambdas, closures and functions of `__main__` can be called if the package cloudpickle is installed.
     """
 
-    def __init__(self, max_workers: int | None = None, *, initializer: Callable[..., Any] | None = None,
+    def __init__(self, max_workers: int | str | None = None, *, initializer: Callable[..., Any] | None = None,
                  initargs: tuple[Any, ...] = (), max_tasks_per_child: int | None = None,
-                 preload: Iterable[str] = (), threads_per_worker: int | None = None) -> None:
+                 preload: Iterable[str] = (), threads_per_worker: int | None = None, output: Any = None,
+                 **options: Any) -> None:
         """Starts the workers.
 
         `max_workers` is their number, by default the number of processors; with 0, calls run in this thread at once.
         Each worker first calls `initializer(*initargs)`, and is replaced after `max_tasks_per_child` calls. Modules
         of `preload` are imported once for all workers. `threads_per_worker` limits the threads of numerical libraries
         in each worker, by default to the processors divided by the workers. Raises StartFailed.
+
+        `max_workers` may also be URLs of workers, as in "shm:2,tcp://host:7070?count=8"; servers are started by
+        `python -m farcall serve`. `output` and other options, for instance `key`, are then those of farcall.Job.
         """
-        count = _cores() if max_workers is None else max_workers
+        if isinstance(max_workers, (int, type(None))) and (options or output is not None):
+            raise TypeError(f"the option {next(iter(options), 'output')!r} is only for workers with URLs, as in "
+                            "Executor(\"tcp://host:7070\")")
+        count = 1 if isinstance(max_workers, str) else _cores() if max_workers is None else max_workers
         if count < 0:
             raise ValueError("max_workers must be greater than 0, or 0 for calls in this process")
         if max_tasks_per_child is not None and max_tasks_per_child <= 0:
             raise ValueError("max_tasks_per_child must be at least 1")
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
+        source: Any = tuple(preload)
+        if isinstance(max_workers, str) and max_tasks_per_child is not None:
+            raise ValueError("max_tasks_per_child is only for workers without URLs")
+        if isinstance(max_workers, str):
+            from ._remote import Source
+
+            source = Source(max_workers, source, threads_per_worker, output, options)
+            count = source.count
         self._max_workers = count
         self._pool: Any
         if count == 0:
             self._pool = _InPlace(initializer, initargs)
             return
         threads = threads_per_worker or max(1, _cores() // count)
-        self._pool = Pool(count, tuple(preload), threads, initializer, initargs, max_tasks_per_child)
+        self._pool = Pool(count, source, threads, initializer, initargs, max_tasks_per_child)
         # The pool's thread keeps the pool, which ends when nobody can submit any more.
         weakref.finalize(self, Pool.shut, self._pool).atexit = False
 

@@ -17,7 +17,7 @@ _FAILED = 1
 _RETURNED = 2
 
 
-class _Counter:
+class Counter:
     """Calls of a task that have not ended. While there are some, another thread serves in place of the task."""
 
     __slots__ = ("lock", "count")
@@ -50,18 +50,18 @@ class Peers:
         self._lock = threading.Lock()
         self.job = _worker.job
         self.functions = Functions(self.job)
-        self._calls: dict[int, tuple[Call, _Counter | None]] = {}
+        self._calls: dict[int, tuple[Call, Counter | None]] = {}
         self._next = 1
         self._turn = self.job.own()
         self._local = threading.local()
         threading.Thread(target=self._run, name="farcall-queue", daemon=True).start()
 
-    def _counter(self) -> _Counter | None:
+    def _counter(self) -> Counter | None:
         if not _worker.serves():
             return None
         counter = getattr(self._local, "counter", None)
         if counter is None:
-            counter = self._local.counter = _Counter()
+            counter = self._local.counter = Counter()
         return counter
 
     def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Future[Any]:
@@ -76,7 +76,7 @@ class Peers:
         self._send(Call(future, target, message, ""), self._counter())
         return future
 
-    def _send(self, call: Call, counter: _Counter | None) -> None:
+    def _send(self, call: Call, counter: Counter | None) -> None:
         with self._lock:
             nodes = self.job.alive()
             node = call.future.node = next((n for n in nodes if n > self._turn), nodes[0])

@@ -98,7 +98,7 @@ class Pool:
     ended. It keeps the pool alive, but not the executor.
     """
 
-    def __init__(self, size: int, preload: tuple[str, ...], threads: int, initializer: Callable[..., Any] | None,
+    def __init__(self, size: int, preload: Any, threads: int, initializer: Callable[..., Any] | None,
                  initargs: tuple[Any, ...], most_tasks: int | None) -> None:
         self._lock = threading.RLock()
         self._size = size
@@ -121,7 +121,7 @@ class Pool:
         self._is_shut = False
         self._has_ended = False
         self._broken: BaseException | None = None
-        self.job = _core.Job()
+        self.job = self._zygote.job()
         self._wake_fd: int = self.job.wake_fd()
         self._watched: dict[int, int] = {}  # nodes by the descriptors of their processes
         self._poll = select.poll()
@@ -494,7 +494,7 @@ class Pool:
         outcomes: _Outcomes = []
         self._zygote = _processes.zygote(self._preload)
         for pid, descriptor in self._zygote.fork(count, self._threads):
-            node = self.job.add(descriptor)
+            node = self._zygote.add_to(self.job, descriptor)
             worker = self._workers[node] = Worker(node, pid)
             self._watch(worker)
             if self._initial is None:
@@ -507,7 +507,7 @@ class Pool:
     def _watch(self, worker: Worker) -> None:
         """Lets the thread notice the end of an idle worker."""
         try:
-            worker.watched = os.pidfd_open(worker.pid)
+            worker.watched = self._zygote.watch(worker.pid)
         except OSError:
             return  # the process has ended, or the system is old; the next call notices the end
         self._poll.register(worker.watched, select.POLLIN)
@@ -594,6 +594,8 @@ class Pool:
             for worker in self._workers.values():
                 self._unwatch(worker)
         self.job.end()
+        if not isinstance(self._preload, tuple):
+            self._preload.close()
         _pools.discard(self)
 
 

@@ -1,4 +1,4 @@
-#include "core.h"
+#include "native.h"
 
 // The module farcall._core.
 
@@ -10,12 +10,29 @@ static PyMethodDef methods[] = {
     {"begin_wait", fcp_begin_wait, METH_NOARGS, NULL},
     {"end_wait", fcp_end_wait, METH_NOARGS, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
+    {"start_job", fcp_start_job_with, METH_VARARGS, NULL},
+    {"add_node", fcp_add_node, METH_VARARGS, NULL},
+    {"restart_node", fcp_restart_node, METH_VARARGS, NULL},
+    {"describe_node", fcp_describe_node, METH_VARARGS, NULL},
+    {"is_alive", fcp_is_alive, METH_VARARGS, NULL},
+    {"job_size", fcp_job_size, METH_O, NULL},
+    {"counters", fcp_counters, METH_O, NULL},
+    {"load_library", fcp_load_library, METH_VARARGS, NULL},
+    {"unload_library", fcp_unload_library, METH_VARARGS, NULL},
+    {"last_errno", fcp_last_errno, METH_NOARGS, NULL},
+    {"take_part", fcp_take_part, METH_O, NULL},
+    {"barrier", fcp_barrier, METH_VARARGS, NULL},
+    {"all_gather", fcp_all_gather, METH_VARARGS, NULL},
+    {"broadcast", fcp_broadcast, METH_VARARGS, NULL},
+    {"close_job", fcp_close_job, METH_O, NULL},
+    {"abandon_job", fcp_abandon_job, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static int execute(PyObject* module) {
   if (PyModule_AddStringConstant(module, "version", fc_version()) != 0 ||
-      fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0) {
+      fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0 ||
+      fcp_add_events_type(module) != 0 || fcp_add_native_types(module) != 0) {
     return -1;
   }
   return fcp_register_definitions();

@@ -64,18 +64,26 @@ fc_status fcp_ask_to_return(fc_node node) {
   return fc_post(node, number, NULL, 0);
 }
 
-/// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers.
+fc_status fcp_register_calls(PyObject* describe_exception) {
+  Py_INCREF(describe_exception);
+  describe = describe_exception;
+  sem_init(&wanted, 0, 0);
+  const fc_status status = fc_register_taken("farcall.python.run", NULL);
+  return status == FC_OK ? fc_register(return_name, &want_calls_back, NULL) : status;
+}
+
+/// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers. If
+/// the socket is -1, the process was started as a target; otherwise returns None.
 PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
   (void)module;
   int socket = -1;
-  if (!PyArg_ParseTuple(arguments, "iO", &socket, &describe)) return NULL;
-  Py_INCREF(describe);
-  sem_init(&wanted, 0, 0);
-  fc_status status = fc_register_taken("farcall.python.run", NULL);
-  if (status == FC_OK) status = fc_register(return_name, &want_calls_back, NULL);
+  PyObject* describe_exception = NULL;
+  if (!PyArg_ParseTuple(arguments, "iO", &socket, &describe_exception)) return NULL;
+  fc_status status = fcp_register_calls(describe_exception);
   Py_BEGIN_ALLOW_THREADS
   if (status == FC_OK) status = fc_serve_open(socket, &served);
   Py_END_ALLOW_THREADS
+  if (status == FC_OK && served == NULL) Py_RETURN_NONE;
   return status == FC_OK ? fcp_job_of_worker(served) : fcp_raise(status);
 }
 

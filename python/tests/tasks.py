@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -158,3 +159,8 @@ class Holder:
 
     def call(self):
         """Returns None."""
+
+
+def has_module(name):
+    """True if the worker has imported a module."""
+    return name in sys.modules

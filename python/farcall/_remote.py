@@ -1,0 +1,141 @@
+"""Workers that farcall starts from URLs, on this machine and on others, in place of a zygote's."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from . import _core
+from ._errors import StartFailed
+from ._job import _output_of, _set_program, options_of, python_command
+from ._listener import Listener
+
+_FAILED = 2
+_WHO = re.compile(r"^node \d+ \([^)]*\):? (process \d+ there )?")
+
+
+class Source:
+    """Starts the workers of a pool from URLs, as a Zygote forks them. Several threads may use it.
+
+    The workers have joined the job before the pool gets them.
+    """
+
+    def __init__(self, urls: str, preload: tuple[str, ...], threads: int | None, output: Any,
+                 options: dict[str, Any]) -> None:
+        made = options_of(options)
+        made["targets"] = urls
+        if "program" in made or "arguments" in made:
+            raise TypeError("workers run Python, so that an Executor has no options program and arguments")
+        _set_program(made, urls)
+        if made.get("program") != sys.executable:
+            raise ValueError(f"{urls!r} names a program, and workers run Python; use farcall.Job for other programs")
+        made["arguments"] = python_command(preload, threads or 0)
+        self._ends: dict[int, str] = {}  # how nodes have ended
+        self._has_ended = threading.Condition()
+        self._listener = Listener(_output_of(output, made), self._note)
+        self._listener.start()
+        try:
+            self._job = _core.start_job(made, False, self._listener.events, self._listener.output is not None)
+        except BaseException:
+            self._listener.end()
+            raise
+        self._fresh = list(range(1, _core.job_size(self._job)))
+        self._nodes: dict[int, int] = {}  # nodes by the process IDs of the workers
+        self._lock = threading.Lock()
+        self.count = len(self._fresh)
+
+    def _note(self, kind: int, node: int, _: int, why: str) -> None:
+        if kind == _FAILED:
+            with self._has_ended:
+                self._ends[node] = _WHO.sub("", why)
+                self._has_ended.notify_all()
+
+    # ---- as a Zygote
+
+    def job(self) -> Any:
+        """Returns the job of the workers."""
+        return self._job
+
+    def is_usable(self) -> bool:
+        """True, because farcall starts workers without another process."""
+        return True
+
+    def fork(self, count: int, _: int) -> list[tuple[int, int]]:
+        """Returns process ID and node of workers: those that the job was started with, and then restarted ones."""
+        workers = []
+        for _ in range(count):
+            node = self._next()
+            pid = int(_core.describe_node(self._job, node)["pid"])
+            self._nodes[pid] = node
+            workers.append((pid, node))
+        return workers
+
+    def _next(self) -> int:
+        with self._lock:
+            if self._fresh:
+                return self._fresh.pop(0)
+            for pid, node in list(self._nodes.items()):
+                if not _core.is_alive(self._job, node):
+                    del self._nodes[pid]
+                    return _core.restart_node(self._job, node)
+        raise StartFailed("no worker has ended that could be replaced")
+
+    def add_to(self, job: Any, node: int) -> int:
+        """Lets the job send calls to a worker of fork(), and returns its node."""
+        job.meet(node)
+        return node
+
+    def watch(self, pid: int) -> int:
+        """Raises OSError, because the job notices the end of its workers."""
+        raise OSError(f"process {pid} may be on another machine")
+
+    def known_end_of(self, pid: int) -> str | None:
+        """Says how a worker has ended, or returns None if that is not known yet."""
+        return self._ends.get(self._nodes.get(pid, -1))
+
+    def end_of(self, pid: int, seconds: float = 0.5) -> str:
+        """Says how a worker has ended, as in "exited with status 3". Waits for its end for a short time."""
+        node = self._nodes.get(pid, -1)
+        end = time.monotonic() + seconds
+        with self._has_ended:
+            while node not in self._ends and (left := end - time.monotonic()) > 0:
+                self._has_ended.wait(left)
+            return self._ends.get(node, "cannot be reached any more")
+
+    def kill(self, pids: list[int], number: int = signal.SIGKILL) -> None:
+        """Ends workers: those of this machine by a signal, and others within the stop timeout of the job."""
+        for pid in pids:
+            node = self._nodes.get(pid)
+            if node is None:
+                continue
+            try:
+                is_near = _core.describe_node(self._job, node)["transport"] == "shm"
+            except Exception:  # pylint: disable=broad-except
+                continue  # the job has ended, and its workers with it
+            if is_near:
+                _signal(pid, number)
+            else:
+                threading.Thread(target=_remove, args=(self._job, node), name="farcall-remove", daemon=True).start()
+
+    def close(self) -> None:
+        """Passes on what workers have printed, after the end of the job."""
+        self._listener.end()
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _remove(job: Any, node: int) -> None:
+    try:
+        job.remove(node)
+    except Exception:  # pylint: disable=broad-except
+        pass  # the worker has ended by itself
