@@ -14,7 +14,7 @@ Runs the farcall command: info, run, serve, keygen, bench, top and others; see p
 
   python -m farcall serve [OPTIONS] [MODULE ...]
               Lets hosts elsewhere call Python functions on this machine, by farcall.Executor("tcp://HOST:PORT") or
-              farcall.Job. Each target imports the modules first. OPTIONS are those of farcall serve, for instance
+              farcall.Job. Each target imports the modules first. OPTIONS are options of farcall serve, as in
               --listen HOST:PORT --key FILE. If the first word is a path of a program, serves this program.
   python -m farcall --include
               Prints the folder of the headers, for -I.

@@ -106,7 +106,8 @@ def options_of(given: dict[str, Any]) -> dict[str, Any]:
             # 0 stands for the default in farcall's options, and -1 for none.
             made[name + "_us"] = -1 if value == 0 else _scaled(name, value, 1_000_000)
         elif name == "host_files":
-            made[name] = _text(name, value) if isinstance(value, (str, os.PathLike)) else ",".join(map(os.fspath, value))
+            folders = [value] if isinstance(value, (str, os.PathLike)) else value
+            made[name] = ",".join(_text(name, folder) for folder in folders)
         elif name == "arguments":
             if isinstance(value, str):
                 raise TypeError("arguments must be a sequence of texts, beginning with the program's name")
@@ -215,10 +216,10 @@ class Node:
     def function(self, name: Any, signature: str | None = None, *, timeout: float | None = None) -> Any:
         """Returns a function that calls a handler of fc_register() on the node.
 
-        `signature` has the letters of the results and, in parentheses, of the arguments, as in "d(di)"; the handler gets
-        them as a struct of C. `name` may be a function with annotations that takes the place of both. Without a
-        signature, the function takes and returns bytes. A call waits for its result, at most for `timeout` seconds;
-        `submit()` of the function returns a farcall.Future.
+        `signature` has the letters of the results and, in parentheses, of the arguments, as in "d(di)". The handler
+        gets the arguments as a struct of C, and replies with a struct of the results. Without a signature, the function
+        takes and returns bytes. `name` may be a function with annotations that takes the place of name and signature.
+        A call waits for its result, at most for `timeout` seconds; `submit()` of the function returns a farcall.Future.
         """
         from ._native import handler
 
@@ -257,7 +258,8 @@ class _Changes:
         job = self._job()
         if job is None:
             return
-        event = NodeEvent(Node(job, node), _CHANGES.get(kind, str(kind)), why, None if replaces == _NO_NODE else replaces)
+        replaced = None if replaces == _NO_NODE else replaces
+        event = NodeEvent(Node(job, node), _CHANGES.get(kind, str(kind)), why, replaced)
         for callback in list(self.callbacks):
             callback(event)
 
@@ -277,13 +279,13 @@ class Job:
                  on_node_change: Callable[[NodeEvent], Any] | None = None, **options: Any) -> None:
         """Starts the targets, and waits until they have joined, at most for the start timeout.
 
-        `targets` are URLs, separated by commas, such as "shm:4", "shm?program=./solver" or "tcp://host:7070?count=8"; by
-        default those of FARCALL_TARGETS, or one target on this machine. A target of this machine without a program runs
-        Python. `output` gets lines that targets print: "label" puts numbers of nodes before them, "print" passes them to
-        sys.stdout and sys.stderr, and a logger or a function of (node, stream, line) gets them on a thread of Python.
-        `on_node_change` gets a NodeEvent when a node joins, fails or is removed, on the same thread. Other options are
-        those of fc_job_options, with times in seconds: program, arguments, key, start_timeout, heap_bytes, workers, …
-        Raises StartFailed, and ValueError or TypeError for wrong options.
+        `targets` are URLs, separated by commas, such as "shm:4", "shm?program=./solver" or "tcp://host:7070?count=8".
+        The default is the variable FARCALL_TARGETS, or one target on this machine. A target of this machine without a
+        program runs Python. `output` gets lines that targets print: "label" puts numbers of nodes before them, "print"
+        passes them to sys.stdout and sys.stderr, and a logger or a function of (node, stream, line) gets them on a
+        thread of Python. `on_node_change` gets a NodeEvent when a node joins, fails or is removed, on the same thread.
+        Other options have the names of the members of fc_job_options, with times in seconds: program, arguments, key,
+        start_timeout, heap_bytes and so on. Raises StartFailed, and ValueError or TypeError for wrong options.
         """
         made = options_of(options)
         if targets is not None and not isinstance(targets, str):
@@ -329,7 +331,7 @@ class Job:
     def __enter__(self) -> Job:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object = None, *_: object) -> None:
         self.end()
 
     def __repr__(self) -> str:

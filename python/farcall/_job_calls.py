@@ -21,8 +21,8 @@ _MANY = 1000
 class Calls:
     """Calls of a job that were sent, and the thread that takes their results.
 
-    The thread runs only if it is needed: for callbacks, and for futures that are waited for with a time limit. Otherwise
-    the thread that waits for a future takes the results, which saves a change of threads.
+    The thread runs only if it is needed: for callbacks, and for futures that are waited for with a time limit.
+    Otherwise the thread that waits for a future takes the results, which saves a change of threads.
     """
 
     def __init__(self, core: Any) -> None:

@@ -57,16 +57,18 @@ def letter_of(kind: Any, is_result: bool = False) -> str:
     if isinstance(kind, type) and issubclass(kind, ctypes._Pointer):  # pylint: disable=protected-access
         raise TypeError(f"{kind.__name__} does not say which way the bytes go; use farcall.In, farcall.Out or "
                         "farcall.InOut for buffers of the caller, and ctypes.c_void_p for addresses on the node")
-    simple = getattr(kind, "_type_", None)
-    if isinstance(kind, type) and issubclass(kind, ctypes._SimpleCData) and isinstance(simple, str):  # pylint: disable=protected-access
-        letter = _CTYPES.get(simple, simple)
-        if letter is None or (is_result and letter == "s"):
-            return _refuse(kind)
-        return letter
-    python = {float: "d", bool: "?", bytes: "s", bytearray: "x"}.get(kind)
-    if python is None or (is_result and python in "sx"):
+    found = _letter_of_class(kind)
+    if found is None or (is_result and found in "sx"):
         return _refuse(kind)
-    return python
+    return found
+
+
+def _letter_of_class(kind: Any) -> str | None:
+    simple = getattr(kind, "_type_", None)
+    simple_data = ctypes._SimpleCData  # pylint: disable=protected-access
+    if isinstance(kind, type) and issubclass(kind, simple_data) and isinstance(simple, str):
+        return _CTYPES.get(simple, simple)
+    return {float: "d", bool: "?", bytes: "s", bytearray: "x"}.get(kind)
 
 
 def _refuse(kind: Any) -> str:
@@ -204,8 +206,9 @@ class Library:
     def function(self, name: Any, signature: str | None = None, *, timeout: float | None = None) -> Any:
         """Returns a function of the library, whose calls wait, at most for `timeout` seconds.
 
-        `signature` has the letter of the result and, in parentheses, of the parameters, as in "d(dpl)": those of
-        farcall/c/library.h. `name` may be a function with annotations that takes the place of both. Waits for the node.
+        `signature` has the letter of the result and, in parentheses, of the parameters, as in "d(dpl)"; the
+        letters are in farcall/c/library.h. `name` may be a function with annotations that takes the place of both.
+        Waits for the node.
         Raises UnknownFunction if the library does not have the function, and ValueError for a wrong signature.
         """
         name, signature = _named(name, signature)

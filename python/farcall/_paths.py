@@ -1,4 +1,4 @@
-"""Where the farcall command, the headers and the library of the package are."""
+"""Paths of the farcall command, the headers and the library of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that farcall starts from URLs, on this machine and on others, in place of a zygote's."""
+"""Workers that farcall starts from URLs, on this machine and on others, in place of forked workers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Source:
         return True
 
     def fork(self, count: int, _: int) -> list[tuple[int, int]]:
-        """Returns process ID and node of workers: those that the job was started with, and then restarted ones."""
+        """Returns process ID and node of workers: first the workers of the job's start, and then restarted ones."""
         workers = []
         for _ in range(count):
             node = self._next()
@@ -108,7 +108,7 @@ class Source:
             return self._ends.get(node, "cannot be reached any more")
 
     def kill(self, pids: list[int], number: int = signal.SIGKILL) -> None:
-        """Ends workers: those of this machine by a signal, and others within the stop timeout of the job."""
+        """Ends workers of this machine by a signal, and other workers within the stop timeout of the job."""
         for pid in pids:
             node = self._nodes.get(pid)
             if node is None:

@@ -44,7 +44,7 @@ class Equals(Job):
     def __enter__(self) -> Equals:
         return self
 
-    def __exit__(self, kind: Any, *_: object) -> None:
+    def __exit__(self, kind: object = None, *_: object) -> None:
         if kind is None:
             self.end()
         else:
@@ -113,16 +113,16 @@ class Equals(Job):
         for rank, size in enumerate(sizes):
             part = parts[rank * length + skip:][:size & ~_FAILED]
             if size & _FAILED:
-                raise _errors.RemoteError(f"node {rank} could not send its value: {bytes(part).decode(errors='replace')}")
+                raise _not_sent(rank, bytes(part))
             values.append(pickle.loads(part))
         return values
 
     def bcast(self, value: Any = None, root: int = 0, timeout: float | None = None) -> Any:
         """Returns the value of the process `root` on all processes. Other processes need not give a value.
 
-        If `value` is a writable buffer on `root`, such as an array or bytearray, the other processes give a buffer of the
-        same size, which is filled without a pickle, and returned; without one, they get an object like the root's, or a
-        bytearray. Other values are pickled.
+        If `value` is a writable buffer on `root`, such as an array or bytearray, the other processes give a buffer of
+        the same size, which is filled without a pickle, and returned. Without one, they get an array of NumPy like the
+        root's, or a bytearray. Other values are pickled.
         """
         if not isinstance(root, int) or not 0 <= root < self.size:
             raise ValueError(f"root must be a rank from 0 to {self.size - 1}, and not {root!r}")
@@ -162,7 +162,7 @@ class Equals(Job):
             data = bytearray(size)
             _core.broadcast(self.core, data, root, limit)
         if kind == _ERROR:
-            raise _errors.RemoteError(f"node {root} could not send its value: {data.decode(errors='replace')}")
+            raise _not_sent(root, bytes(data))
         sizes: tuple[int, ...] = ()
         if count:
             packed = bytearray(count * _SIZE.size)
@@ -178,6 +178,10 @@ class Equals(Job):
         if own is not None and count:
             raise ValueError(f"the buffer has {own.nbytes} bytes, and the buffer of node {root} has {sum(sizes)}")
         return buffers[0] if kind == _BUFFER else pickle.loads(data, buffers=buffers)
+
+
+def _not_sent(rank: int, text: bytes) -> _errors.RemoteError:
+    return _errors.RemoteError(f"node {rank} could not send its value: {text.decode(errors='replace')}")
 
 
 def _writable(value: Any) -> memoryview | None:
@@ -201,7 +205,7 @@ def spmd(*, output: Any = None, timeout: float | None = None, **options: Any) ->
     """Makes a job of equals with the other processes that `farcall run -n N`, mpirun or srun has started.
 
     Every process runs the program, and calls this function once. `timeout` is the time limit of collectives in seconds,
-    by default none. Other options are those of farcall.Job. The end of the program ends the job on all processes
+    by default none. farcall.Job has the same other options. The end of the program ends the job on all processes
     together; if a process ends by an exception, all processes are ended.
     """
     global _job_of_process  # pylint: disable=global-statement

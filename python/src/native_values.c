@@ -39,11 +39,11 @@ size_t fcp_size_of(char letter) {
 // ---- signatures ---------------------------------------------------------------------------------
 
 static int wrong_signature(const char* text, const char* what) {
-  PyErr_Format(
-      PyExc_ValueError,
-      "the signature \"%s\" %s; it has the letter of the result and, in parentheses, those of "
-      "the parameters, as in \"d(di)\"",
-      text, what);
+  PyErr_Format(PyExc_ValueError,
+               "the signature \"%s\" %s; it has the letter of the result and, in parentheses, the "
+               "letters of "
+               "the parameters, as in \"d(di)\"",
+               text, what);
   return -1;
 }
 

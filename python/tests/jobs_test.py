@@ -109,7 +109,7 @@ class PythonCalls(JobCase):
 class Events(JobCase):
     """Output of targets, and changes of nodes."""
 
-    def test_output_goes_to_a_function_on_a_thread_of_python(self):
+    def test_output_goes_to_a_function_of_python(self):
         lines = queue.SimpleQueue()
         job = self.job("shm:2", output=lambda *line: lines.put((*line, threading.current_thread().name)))
         for node, stream in ((1, 1), (2, 2)):
@@ -212,8 +212,9 @@ class Options(JobCase):
                 farcall.Job("shm", **options)
 
     def test_options_reach_the_job(self):
-        job = self.job("shm:1?workers=2", stop_timeout=1.5, start_timeout=60, spin=0, yield_after=1e-5, progress="thread",
-                       heap_bytes=1 << 30, lane_bytes=1 << 16, restart_lost_servers=False, crash_report="off")
+        job = self.job("shm:1?workers=2", stop_timeout=1.5, start_timeout=60, spin=0, yield_after=1e-5,
+                       progress="thread", heap_bytes=1 << 30, lane_bytes=1 << 16, restart_lost_servers=False,
+                       crash_report="off")
         self.assertEqual(job[1].describe()["workers"], 2)
         self.assertEqual(job[1].call(abs, -1), 1)
 
@@ -282,7 +283,7 @@ class Ends(JobCase):
             self.assertEqual(len(pids), 2, end)
             self.assertTrue(support.wait_until(lambda: all(support.is_gone(pid) for pid in pids)), end)
 
-    def test_jobs_may_be_made_one_after_the_other_and_together(self):
+    def test_several_jobs_may_be_made(self):
         first = self.job("shm")
         second = self.job("shm")
         self.assertNotEqual(first[1].call(os.getpid), second[1].call(os.getpid))

@@ -56,7 +56,7 @@ class Equals(support.TestCase):
             print([os.path.exists(sys.argv[1] + str(rank)) for rank in range(job.size)])
             job.barrier()
             os.remove(path)
-            """, ["[True, True, True]"] * 3, arguments=(os.path.join(tempfile.gettempdir(), f"farcall-{os.getpid()}-"),))
+            """, ["[True, True, True]"] * 3, arguments=(f"{tempfile.gettempdir()}/farcall-{os.getpid()}-",))
 
     def test_allgather_gives_all_values(self):
         self.check("""
