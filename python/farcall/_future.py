@@ -21,6 +21,7 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
 
     node: int | None = None
     pool: Any = None  # pool whose thread sets the result
+    origin: Any = None  # job that the future keeps alive
     _made: threading.Condition | None = None
     _state: str = _base.PENDING
     _result: Any = None

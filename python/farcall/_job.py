@@ -229,7 +229,9 @@ class Node:
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
         """Calls a Python function on the node, which must run Python, and returns a future of the result."""
-        return self.job.calls.submit_python(self.id, function, arguments, keywords)
+        future = self.job.calls.submit_python(self.id, function, arguments, keywords)
+        future.origin = self.job
+        return future
 
     def call(self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
         """Calls a Python function on the node, and waits for the result."""
@@ -265,6 +267,7 @@ class _Changes:
 
 
 def _end(calls: Calls, listener: Listener) -> None:
+    listener.prepare_end()
     calls.end()
     listener.end()
 
@@ -336,6 +339,12 @@ class Job:
 
     def __repr__(self) -> str:
         return "<farcall.Job, ended>" if self.has_ended else f"<farcall.Job of {len(self)} nodes>"
+
+    def submit_native(self, native: Any, arguments: tuple[Any, ...]) -> Future[Any]:
+        """Calls a function in C; its method submit() does so."""
+        future = self.calls.submit(native, arguments)
+        future.origin = self
+        return future
 
     # ---- nodes
 

@@ -42,6 +42,11 @@ class Listener:
         elif self.output is not None:
             self.output(node, other, text)
 
+    def prepare_end(self) -> None:
+        """Says that this thread ends the job. If it is the thread of the listener, targets that print do not wait."""
+        if self._thread is threading.current_thread():
+            self.events.close()
+
     def end(self) -> None:
         """Ends the thread when it has passed everything on."""
         self.events.close()

@@ -118,7 +118,7 @@ def _named(name: Any, signature: str | None) -> tuple[str, str | None]:
 def handler(node: Node, name: Any, signature: str | None, timeout: float | None) -> Any:
     """Returns a function that calls a handler of the node."""
     name, signature = _named(name, signature)
-    return _core.Native(node.job.core, node.id, None, name, signature or "s(s)", _timeout_ns(timeout), node.job.calls)
+    return _core.Native(node.job.core, node.id, None, name, signature or "s(s)", _timeout_ns(timeout), node.job)
 
 
 class Prototype:
@@ -215,7 +215,7 @@ class Library:
         if signature is None:
             raise TypeError(f"{name} needs a signature, as in library.function({name!r}, \"d(d)\")")
         job = self._node.job
-        return _core.Native(job.core, self._node.id, self._number, name, signature, _timeout_ns(timeout), job.calls)
+        return _core.Native(job.core, self._node.id, self._number, name, signature, _timeout_ns(timeout), job)
 
     def unload(self) -> None:
         """Unloads the library. Later calls of its functions raise UnknownFunction."""

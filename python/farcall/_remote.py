@@ -10,13 +10,27 @@ import threading
 import time
 from typing import Any
 
-from . import _core
+from . import _core, _worker
 from ._errors import StartFailed
 from ._job import _output_of, _set_program, options_of, python_command
 from ._listener import Listener
 
 _FAILED = 2
 _WHO = re.compile(r"^node \d+ \([^)]*\):? (process \d+ there )?")
+
+
+# Launchers that have started all processes, and variables that they set for each process.
+LAUNCHERS = ("mpirun", "srun")
+_RANKS = ("PMIX_RANK", "PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+
+
+def _serve_if_launched(launcher: str) -> None:
+    """On all processes of a launcher but the first, serves calls, and then ends the process by SystemExit."""
+    if not any(name in os.environ for name in _RANKS):
+        raise ValueError(f"Executor({launcher!r}) is for programs that {launcher} has started, as in "
+                         f"`{launcher} -n 4 python program.py`")
+    if _worker.main(-1):
+        sys.exit(0)
 
 
 class Source:
@@ -28,13 +42,16 @@ class Source:
     def __init__(self, urls: str, preload: tuple[str, ...], threads: int | None, output: Any,
                  options: dict[str, Any]) -> None:
         made = options_of(options)
-        made["targets"] = urls
         if "program" in made or "arguments" in made:
             raise TypeError("workers run Python, so that an Executor has no options program and arguments")
-        _set_program(made, urls)
-        if made.get("program") != sys.executable:
-            raise ValueError(f"{urls!r} names a program, and workers run Python; use farcall.Job for other programs")
-        made["arguments"] = python_command(preload, threads or 0)
+        if urls in LAUNCHERS:
+            _serve_if_launched(urls)
+        else:
+            made["targets"] = urls
+            _set_program(made, urls)
+            if made.get("program") != sys.executable:
+                raise ValueError(f"{urls!r} names a program, and workers run Python; use farcall.Job for other programs")
+            made["arguments"] = python_command(preload, threads or 0)
         self._ends: dict[int, str] = {}  # how nodes have ended
         self._has_ended = threading.Condition()
         self._listener = Listener(_output_of(output, made), self._note)

@@ -29,7 +29,7 @@ typedef struct fcp_native {
   fc_function handler;
   fcp_signature signature;
   PyObject* name;
-  PyObject* owner; ///< its method submit(function, arguments) makes a future
+  PyObject* owner; ///< its method submit_native(function, arguments) makes a future
 } fcp_native;
 
 static PyTypeObject* native_type;
@@ -386,7 +386,8 @@ static PyObject* native_name(PyObject* object, void* unused) {
 
 /// submit(*arguments): sends a call, and returns a future of its result.
 static PyObject* native_submit(PyObject* object, PyObject* arguments) {
-  return PyObject_CallMethod(((fcp_native*)object)->owner, "submit", "OO", object, arguments);
+  return PyObject_CallMethod(((fcp_native*)object)->owner, "submit_native", "OO", object,
+                             arguments);
 }
 
 static PyMethodDef native_methods[] = {
@@ -395,7 +396,16 @@ static PyMethodDef native_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/// The job of the function.
+static PyObject* native_self(PyObject* object, void* unused) {
+  (void)unused;
+  PyObject* const owner = ((fcp_native*)object)->owner;
+  Py_INCREF(owner);
+  return owner;
+}
+
 static PyGetSetDef native_getters[] = {
+    {"__self__", native_self, NULL, NULL, NULL},
     {"__name__", native_name, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

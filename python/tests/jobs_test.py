@@ -290,6 +290,52 @@ class Ends(JobCase):
         first.end()
         self.assertEqual(second[1].call(abs, -1), 1)
 
+    def test_futures_and_functions_keep_the_job(self):
+        future = farcall.Job("shm")[1].submit(os.getpid)
+        self.assertGreater(future.result(), 0)
+        root = farcall.Job("shm")[1].load("libm.so.6").function("sqrt", "d(d)")
+        self.assertEqual((root(4.0), root.submit(9.0).result()), (2.0, 3.0))
+        pid = root.__self__[1].pid
+        del future, root
+        self.assertTrue(support.wait_until(lambda: support.is_gone(pid)))
+
+    def test_calls_of_other_threads_fail_at_the_end(self):
+        job = self.job("shm:3", stop_timeout=0.1)
+        errors = queue.SimpleQueue()
+        began = threading.Barrier(4)
+
+        def call(wait):
+            began.wait()
+            try:
+                wait()
+            except Exception as error:  # pylint: disable=broad-except
+                errors.put(error)
+
+        sleep = job[1].load("libc.so.6").function("sleep", "I(I)")
+        later = job[3].load("libc.so.6").function("sleep", "I(I)")
+        for wait in (lambda: sleep(100), lambda: job[2].call(time.sleep, 100), lambda: later.submit(100).result(100)):
+            threading.Thread(target=call, args=(wait,), daemon=True).start()
+        calls = job.counters()["calls"]
+        began.wait()
+        # The function of the second call is sent to its node in a call of its own.
+        self.assertTrue(support.wait_until(lambda: job.counters()["calls"] >= calls + 4))
+        job.end()
+        for _ in range(3):
+            error = errors.get(timeout=support.GUARD_SECONDS / 2)
+            self.assertIsInstance(error, (farcall.NodeFailed, RuntimeError))
+
+    def test_callback_may_end_the_job(self):
+        ended = threading.Event()
+
+        def end(*_):
+            job.end()
+            ended.set()
+
+        job = self.job("shm", on_node_change=end)
+        job[1].submit(os._exit, 3)
+        self.assertTrue(ended.wait(support.GUARD_SECONDS / 2))
+        self.assertTrue(job.has_ended)
+
     def test_forked_child_leaves_the_job_alone(self):
         job = self.job("shm", output=print)
         pid = os.fork()

@@ -5,8 +5,8 @@ import shutil
 import sys
 import tempfile
 import textwrap
-import unittest
 
+import farcall
 import support
 
 BEGIN = """
@@ -257,16 +257,32 @@ class Equals(support.TestCase):
             """, ["root must be a rank from 0 to 2, and not 9", "root must be a rank from 0 to 2, and not '0'",
                   "timeout must not be negative", "timeout must be a number of seconds, and not str"] * 3)
 
+    def mpirun(self):
+        """Returns the command that starts three processes by Open MPI."""
+        path = shutil.which("mpirun")
+        if path is None or "Open MPI" not in support.run([path, "--version"])[1]:
+            self.skipTest("Open MPI's mpirun is not installed")
+        return path, "--allow-run-as-root", "--oversubscribe", "-n", "3"
+
     def test_processes_of_mpirun_are_equals(self):
-        mpirun = shutil.which("mpirun")
-        if mpirun is None:
-            self.skipTest("mpirun is not installed")
-        status, out, errors = self.run_equals(
-            "print(job.rank, job.allgather(job.rank))",
-            launcher=(mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "3"))
-        if "unrecognized" in errors:
-            raise unittest.SkipTest("mpirun is not Open MPI's")
+        status, out, errors = self.run_equals("print(job.rank, job.allgather(job.rank))", launcher=self.mpirun())
         self.assertEqual((status, sorted(out.splitlines())), (0, [f"{rank} [0, 1, 2]" for rank in range(3)]), errors)
+
+    def test_processes_of_mpirun_are_workers(self):
+        program = textwrap.dedent("""
+            import os, farcall
+            print("begin")
+            with farcall.Executor("mpirun") as executor:
+                pids = {future.result() for future in [executor.submit(os.getpid) for _ in range(100)]}
+                print(list(executor.map(abs, range(-3, 0))), os.getpid() in pids, len(pids) <= 2)
+            """)
+        status, out, errors = support.run([*self.mpirun(), sys.executable, "-c", program])
+        self.assertEqual((status, sorted(out.split("\n"))), (0, ["", "[3, 2, 1] False True", *["begin"] * 3]), errors)
+
+    def test_executor_of_mpirun_needs_mpirun(self):
+        for name in ("mpirun", "srun"):
+            with self.assertRaisesRegex(ValueError, f"programs that {name} has started"):
+                farcall.Executor(name)
 
 
 if __name__ == "__main__":
