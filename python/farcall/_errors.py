@@ -11,36 +11,38 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from . import _pickling
 
 
-class NodeFailed(BrokenExecutor):
-    """A worker has ended before a call had its result. Other calls are not concerned.
+class Failure:
+    """Members of errors of farcall: `status` as in farcall.h, and `node`, the number of the node or None."""
 
-    `node` is the number of the worker.
-    """
-
-    node: int = 0
+    status: str = ""
+    node: int | None = None
 
 
-class StartFailed(BrokenExecutor, OSError):
-    """A worker could not be started."""
+class NodeFailed(Failure, BrokenExecutor):
+    """A node has ended before a call had its result. Other calls are not concerned."""
 
 
-class Timeout(TimeoutError):
+class StartFailed(Failure, BrokenExecutor, OSError):
+    """A worker or target could not be started."""
+
+
+class Timeout(Failure, TimeoutError):
     """A call has not ended in time. The call may still be running."""
 
 
-class UnknownFunction(LookupError):
+class UnknownFunction(Failure, LookupError):
     """A node has no function of this name."""
 
 
-class OutOfMemory(MemoryError):
-    """Memory ran out, on the node with the number `node` if this is not None."""
+class OutOfMemory(Failure, MemoryError):
+    """Memory ran out on a node, or in this process if `node` is None."""
 
 
-class WrongNode(RuntimeError):
+class WrongNode(Failure, RuntimeError):
     """A node has used memory of another node as if it were its own."""
 
 
-class RemoteError(Exception):
+class RemoteError(Failure, Exception):
     """A task has raised an exception that could not be sent, or a handler has reported an error.
 
     The text contains the type and text of the exception. `type` is the type of the handler's error.
@@ -78,8 +80,9 @@ _NO_NODE = 0xFFFFFFFF
 def of_status(status: str, text: str, node: int, kind: str = "") -> Exception:
     """Returns the exception for a failure of farcall. `kind` is the type of a handler's error."""
     error = _KINDS.get(status, RuntimeError)(text)
-    # Other code of the package and of programs reads these members.
-    error.node = None if node == _NO_NODE and not isinstance(error, NodeFailed) else node  # type: ignore[attr-defined]
+    if isinstance(error, Failure):
+        error.status = status
+        error.node = None if node == _NO_NODE else node
     if isinstance(error, RemoteError):
         error.type = kind
     return error

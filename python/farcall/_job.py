@@ -313,6 +313,7 @@ class Job:
             self._listener.end()
             raise
         self.calls = Calls(self.core)
+        self._submit = self.calls.submit
         self._pid = os.getpid()
         self._finalizer = weakref.finalize(self, _end, self.calls, self._listener)
         self._finalizer.atexit = False
@@ -342,7 +343,7 @@ class Job:
 
     def submit_native(self, native: Any, arguments: tuple[Any, ...]) -> Future[Any]:
         """Calls a function in C; its method submit() does so."""
-        future = self.calls.submit(native, arguments)
+        future = self._submit(native, arguments)
         future.origin = self
         return future
 

@@ -6,9 +6,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import InvalidStateError
+from concurrent.futures._base import RUNNING
 from typing import Any
 
 from . import _core, _worker
+from ._errors import UnknownFunction
 from ._functions import Functions
 from ._future import Future
 
@@ -16,6 +18,17 @@ from ._future import Future
 _SLICE_NS = 50_000_000
 # Number of calls from which on a thread takes results that no thread waits for.
 _MANY = 1000
+
+
+def _explained(error: Exception, node: int) -> Exception:
+    """Returns the error of a call that could not be sent, with a reason if the node does not run Python."""
+    if not isinstance(error, UnknownFunction):
+        return error
+    explained = UnknownFunction(f"node {node} runs no Python functions, because its program is another one; targets run "
+                                "Python if they are of this machine and have no program, or of python -m farcall serve")
+    explained.node, explained.status = node, error.status
+    explained.__cause__ = error
+    return explained
 
 
 class Calls:
@@ -31,6 +44,7 @@ class Calls:
         self._taken: deque[tuple[Any, ...]] = deque()
         self._open: dict[Future[Any], Any] = {}
         self._local = threading.local()
+        self.has_tasks = False  # true if tasks of this process make calls
         self._role = threading.Lock()  # held by the thread that takes results
         self._lock = threading.Lock()
         self._is_needed = False
@@ -65,14 +79,14 @@ class Calls:
         except Exception as error:  # pylint: disable=broad-except
             self._close(future)
             future.pool = None
-            future.set_exception(error)
+            future.set_exception(_explained(error, node))
         return future
 
     def _new(self) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
+        future._state = RUNNING  # pylint: disable=protected-access # as no other thread has it
         future.pool = self
-        self._open[future] = counter = self._counter()
+        self._open[future] = counter = self._counter() if self.has_tasks else None
         if counter is not None:
             counter.begin()
         if len(self._open) > _MANY:

@@ -33,12 +33,14 @@ class Equals(Job):
         """Makes the job; see spmd()."""
         made = options_of({"progress": "thread", **options})
         self._limit_ns = _timeout_ns(timeout)
+        # Before the job, because other processes may call this one as soon as it has joined.
+        _core.take_part(_errors.describe)
         self._begin(made, output, None, True)
         _job._jobs.discard(self)  # pylint: disable=protected-access
         self.rank: int = self.core.own()
         self.size: int = _core.job_size(self.core)
+        self.calls.has_tasks = True
         self.core.set_hooks(_worker._begin_call, _worker._end_call)  # pylint: disable=protected-access
-        _core.take_part(_errors.describe)
         threading.Thread(target=_serve, name="farcall-server", daemon=True).start()
 
     def __enter__(self) -> Equals:

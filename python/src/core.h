@@ -171,7 +171,8 @@ fc_function fcp_run_function(void);
 // ---- workers (serve.c) --------------------------------------------------------------------------
 
 PyObject* fcp_serve_open(PyObject* module, PyObject* arguments);
-/// Registers the names of calls that workers take. Keeps `describe_exception`.
+/// Registers the names of calls that workers take, unless they are registered. Keeps
+/// `describe_exception`.
 fc_status fcp_register_calls(PyObject* describe_exception);
 PyObject* fcp_serve(PyObject* module, PyObject* arguments);
 /// Asks a worker to return calls that it has not begun.

@@ -65,6 +65,7 @@ fc_status fcp_ask_to_return(fc_node node) {
 }
 
 fc_status fcp_register_calls(PyObject* describe_exception) {
+  if (describe != NULL) return FC_OK;
   Py_INCREF(describe_exception);
   describe = describe_exception;
   sem_init(&wanted, 0, 0);

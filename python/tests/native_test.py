@@ -288,7 +288,9 @@ class Faults(support.TestCase):
     def test_calls_end_at_their_time_limit(self):
         job = self.job("shm", stop_timeout=0.1)
         sleep = job[1].load("libc.so.6").function("sleep", "I(I)", timeout=0.05)
-        self.assertRaises(farcall.Timeout, sleep, 100)
+        with self.assertRaises(farcall.Timeout) as caught:
+            sleep(100)
+        self.assertEqual((caught.exception.status, caught.exception.node), ("FC_TIMEOUT", 1))
         self.assertRaises(TimeoutError, sleep.submit(100).result)
         self.assertRaises(ValueError, job[1].function, "f", "d(d)", timeout=-1)
         self.assertRaises(TypeError, job[1].function, "f", "d(d)", timeout="1")
@@ -391,8 +393,9 @@ class Programs(support.TestCase):
         self.assertEqual(list(values), [2.0, 4.0])
 
     def test_programs_in_c_run_no_python(self):
-        with self.assertRaisesRegex(farcall.UnknownFunction, "farcall.python"):
+        with self.assertRaisesRegex(farcall.UnknownFunction, "node 1 runs no Python functions") as caught:
             self.job[1].call(os.getpid)
+        self.assertEqual((caught.exception.node, caught.exception.status), (1, "FC_UNKNOWN_FUNCTION"))
 
 
 if __name__ == "__main__":
