@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from typing import Any
 
 from . import _core, _worker
@@ -83,10 +84,19 @@ class Source:
         return True
 
     def fork(self, count: int, _: int) -> list[tuple[int, int]]:
-        """Returns process ID and node of workers: first the workers of the job's start, and then restarted ones."""
+        """Returns process ID and node of workers: first the workers of the job's start, and then restarted ones.
+
+        If a worker cannot be restarted, for instance because its server has ended, the other workers go on without it.
+        """
         workers = []
         for _ in range(count):
-            node = self._next()
+            try:
+                node = self._next()
+            except StartFailed as error:
+                if not any(_core.is_alive(self._job, other) for other in self._nodes.values()):
+                    raise
+                warnings.warn(f"farcall goes on without a worker, which could not be restarted: {error}", RuntimeWarning)
+                continue
             pid = int(_core.describe_node(self._job, node)["pid"])
             self._nodes[pid] = node
             workers.append((pid, node))

@@ -1,5 +1,6 @@
 """Tests of python -m farcall, and of workers behind a server that it starts."""
 
+import concurrent.futures
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import warnings
 
 import farcall
 import support
@@ -123,17 +125,21 @@ class Served(support.TestCase):
                 def folder():
                     return os.getcwd()
                 """))
-        cls.server = subprocess.Popen([*MODULE, "serve", "--listen", "127.0.0.1:0", "--key", cls.key, "served_tasks"],
-                                      cwd=cls.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        cls.addClassCleanup(cls.end_server)
-        line = cls.server.stdout.readline()
-        cls.url = re.search(r"tcp://127\.0\.0\.1:\d+", line).group()
+        _, cls.url = cls.start_server()
 
     @classmethod
-    def end_server(cls):
-        """Lets the server end with its last target."""
-        cls.server.send_signal(signal.SIGTERM)
-        cls.server.communicate(timeout=support.GUARD_SECONDS)
+    def start_server(cls):
+        """Starts a server, and returns its process and its URL."""
+        server = subprocess.Popen([*MODULE, "serve", "--listen", "127.0.0.1:0", "--key", cls.key, "served_tasks"],
+                                  cwd=cls.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        cls.addClassCleanup(cls.end_server, server)
+        return server, re.search(r"tcp://127\.0\.0\.1:\d+", server.stdout.readline()).group()
+
+    @classmethod
+    def end_server(cls, server):
+        """Lets a server end with its last target."""
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=support.GUARD_SECONDS)
 
     def test_executor_calls_functions_there(self):
         executor = self.executor(self.url + "?count=2", key=self.key)
@@ -157,6 +163,31 @@ class Served(support.TestCase):
         folders = {executor.submit(os.getcwd).result() for _ in range(50)}
         folders |= {future.result() for future in [executor.submit(os.getcwd) for _ in range(50)]}
         self.assertLessEqual(folders, {os.path.realpath(self.folder), os.getcwd()})
+
+    def test_calls_go_on_without_a_server_that_ends(self):
+        server, url = self.start_server()
+        executor = self.executor(url + ",shm", key=self.key, start_timeout=5)
+        path = os.path.join(self.folder, "go")
+        wait = f"[None for _ in iter(lambda: __import__('os').path.exists({path!r}), True)]"
+        calls = [executor.submit(eval, wait) for _ in range(2)]
+        self.assertTrue(support.wait_until(lambda: all(call.running() for call in calls)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            server.kill()
+            self.assertTrue(support.wait_until(lambda: any(call.done() for call in calls)))
+            open(path, "w", encoding="ascii").close()
+            errors = [call.exception() for call in calls]
+            self.assertEqual([type(error) for error in errors if error is not None], [farcall.NodeFailed])
+            self.assertEqual([executor.submit(abs, -i).result() for i in range(10)], list(range(10)))
+
+    def test_executor_without_workers_is_broken(self):
+        server, url = self.start_server()
+        executor = self.executor(url, key=self.key, start_timeout=5)
+        self.assertEqual(executor.submit(abs, -1).result(), 1)
+        server.kill()
+        with self.assertRaises(concurrent.futures.BrokenExecutor):
+            while True:
+                executor.submit(abs, -1).result()
 
     def test_jobs_call_functions_in_c_there(self):
         with farcall.Job(self.url, key=self.key) as job:
