@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -313,6 +314,8 @@ class Job:
             self._listener.end()
             raise
         self.calls = Calls(self.core)
+        self.libraries: dict[tuple[int, str], list[int]] = {}  # number and count of loaded libraries
+        self.libraries_lock = threading.Lock()
         self._submit = self.calls.submit
         self._pid = os.getpid()
         self._finalizer = weakref.finalize(self, _end, self.calls, self._listener)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._errors import UnknownFunction
 
 if TYPE_CHECKING:
     from ._job import Node
@@ -174,6 +175,15 @@ class Prototype:
         return self._found().submit(*arguments)
 
 
+def _load(node: Node, path: str, limit: int) -> int:
+    try:
+        return _core.load_library(node.job.core, node.id, path, limit)
+    except RuntimeError as error:
+        if type(error) is RuntimeError and not node.job.has_ended:  # pylint: disable=unidiomatic-typecheck
+            raise OSError(str(error)) from None  # as ctypes does
+        raise
+
+
 class Library:
     """A shared library that a node has loaded.
 
@@ -185,12 +195,14 @@ class Library:
         self._node = node
         self._path = path
         self._prototypes: dict[str, Prototype] = {}
-        try:
-            self._number: int = _core.load_library(node.job.core, node.id, path, _timeout_ns(timeout))
-        except RuntimeError as error:
-            if type(error) is RuntimeError and not node.job.has_ended:  # pylint: disable=unidiomatic-typecheck
-                raise OSError(str(error)) from None  # as ctypes does
-            raise
+        limit = _timeout_ns(timeout)
+        # A node has a limited number of libraries, so a library is loaded once, and counted.
+        with node.job.libraries_lock:
+            loaded = node.job.libraries.setdefault((node.id, path), [0, 0])
+            if loaded[1] == 0:
+                loaded[0] = _load(node, path, limit)
+            loaded[1] += 1
+            self._number: int = loaded[0]
 
     def __repr__(self) -> str:
         return f"<farcall library {self._path!r} on node {self._node.id}>"
@@ -218,8 +230,15 @@ class Library:
         return _core.Native(job.core, self._node.id, self._number, name, signature, _timeout_ns(timeout), job)
 
     def unload(self) -> None:
-        """Unloads the library. Later calls of its functions raise UnknownFunction."""
-        _core.unload_library(self._node.job.core, self._node.id, self._number)
+        """Unloads the library, if each load() has had its unload(). Later calls raise UnknownFunction."""
+        job = self._node.job
+        with job.libraries_lock:
+            loaded = job.libraries[self._node.id, self._path]
+            if loaded[1] == 0:
+                raise UnknownFunction(f"node {self._node.id} has no library {self._path!r}; it was unloaded")
+            loaded[1] -= 1
+            if loaded[1] == 0:
+                _core.unload_library(job.core, self._node.id, self._number)
 
 
 def get_errno() -> int:
