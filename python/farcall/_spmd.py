@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import atexit
 import pickle
+import signal
 import struct
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from . import _core, _errors, _job, _pickling, _worker
-from ._job import Job, options_of
+from ._job import Job, NodeEvent, options_of
 from ._native import _timeout_ns
 
 # A broadcast begins with a block of this size: kind, number of buffers, size of the pickle, and a short pickle.
@@ -55,6 +57,10 @@ class Equals(Job):
     def __repr__(self) -> str:
         return f"<farcall.Equals, rank {self.rank} of {self.size}>"
 
+    def on_node_change(self, callback: Callable[[NodeEvent], Any]) -> None:
+        """Raises RuntimeError, because nodes of a job of equals do not change."""
+        raise RuntimeError("the processes of a job of equals neither join nor leave")
+
     # ---- the end
 
     def end(self) -> None:
@@ -62,7 +68,7 @@ class Equals(Job):
         if self.has_ended:
             return
         try:
-            self.calls.close()
+            _together(self.calls.close)
         except BaseException:
             self.abandon()
             raise
@@ -85,7 +91,7 @@ class Equals(Job):
 
         After farcall.Timeout, no collective of the job can succeed.
         """
-        _core.barrier(self.core, self._limit(timeout))
+        _together(_core.barrier, self.core, self._limit(timeout))
 
     def allgather(self, value: Any, timeout: float | None = None) -> list[Any]:
         """Returns a list of the values of all processes, in the order of the ranks. The values are pickled.
@@ -102,12 +108,12 @@ class Equals(Job):
             head = _SIZE.pack(len(data) | _FAILED)
         space = _BLOCK - _SIZE.size
         block = head + data[:space].ljust(space, b"\0")
-        blocks = memoryview(_core.all_gather(self.core, block, limit))
+        blocks = memoryview(_together(_core.all_gather, self.core, block, limit))
         sizes = [_SIZE.unpack_from(blocks, i * _BLOCK)[0] for i in range(self.size)]
         longest = max(size & ~_FAILED for size in sizes)
         parts, length, skip = blocks, _BLOCK, _SIZE.size
         if longest > space:
-            parts = memoryview(_core.all_gather(self.core, data.ljust(longest, b"\0"), limit))
+            parts = memoryview(_together(_core.all_gather, self.core, data.ljust(longest, b"\0"), limit))
             length, skip = longest, 0
         if failure is not None:
             raise failure
@@ -143,43 +149,55 @@ class Equals(Job):
         except Exception as error:  # pylint: disable=broad-except
             failure, kind, data = error, _ERROR, f"{type(error).__name__}: {error}".encode()
         head = _HEAD.pack(kind, len(buffers), len(data)) + data[:_BLOCK - _HEAD.size]
-        _core.broadcast(self.core, head.ljust(_BLOCK, b"\0"), root, limit)
+        _together(_core.broadcast, self.core, head.ljust(_BLOCK, b"\0"), root, limit)
         if len(data) > _BLOCK - _HEAD.size:
-            _core.broadcast(self.core, data, root, limit)
+            _together(_core.broadcast, self.core, data, root, limit)
         if buffers:
             sizes = b"".join(_SIZE.pack(memoryview(buffer).nbytes) for buffer in buffers)
-            _core.broadcast(self.core, sizes, root, limit)
+            _together(_core.broadcast, self.core, sizes, root, limit)
         for buffer in buffers:
-            _core.broadcast(self.core, buffer, root, limit)
+            _together(_core.broadcast, self.core, buffer, root, limit)
         if failure is not None:
             raise failure
         return value
 
     def _receive(self, value: Any, root: int, limit: int) -> Any:
         block = bytearray(_BLOCK)
-        _core.broadcast(self.core, block, root, limit)
+        _together(_core.broadcast, self.core, block, root, limit)
         kind, count, size = _HEAD.unpack_from(block)
         data = block[_HEAD.size:_HEAD.size + size]
         if size > _BLOCK - _HEAD.size:
             data = bytearray(size)
-            _core.broadcast(self.core, data, root, limit)
+            _together(_core.broadcast, self.core, data, root, limit)
         if kind == _ERROR:
             raise _not_sent(root, bytes(data))
         sizes: tuple[int, ...] = ()
         if count:
             packed = bytearray(count * _SIZE.size)
-            _core.broadcast(self.core, packed, root, limit)
+            _together(_core.broadcast, self.core, packed, root, limit)
             sizes = struct.unpack(f"<{count}Q", packed)
         own = _writable(value)
         fits = own is not None and sizes == (own.nbytes,)
         buffers: list[Any] = [own] if fits else [bytearray(each) for each in sizes]
         for buffer in buffers:
-            _core.broadcast(self.core, buffer, root, limit)
+            _together(_core.broadcast, self.core, buffer, root, limit)
         if fits:
             return value
         if own is not None and count:
             raise ValueError(f"the buffer has {own.nbytes} bytes, and the buffer of node {root} has {sum(sizes)}")
         return buffers[0] if kind == _BUFFER else pickle.loads(data, buffers=buffers)
+
+
+def _together(collective: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a collective. Ctrl-C then ends the process, because collectives cannot be interrupted."""
+    if (threading.current_thread() is not threading.main_thread()
+            or signal.getsignal(signal.SIGINT) is not signal.default_int_handler):
+        return collective(*arguments)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        return collective(*arguments)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _not_sent(rank: int, text: bytes) -> _errors.RemoteError:

@@ -47,6 +47,8 @@ static _Thread_local struct {
   uint32_t node;
 } empty_lane;
 
+void fcp_use_lane(void) { empty_lane.job = NULL; }
+
 static int64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -182,7 +184,7 @@ static PyObject* result_of(const fcp_native* self, const fcp_values* v, fc_futur
 /// Waits until the future is ready, or its deadline has passed. Returns -1 after a signal whose
 /// handler has raised an exception.
 static int wait_for(fcp_job* job, fc_future* future, int64_t timeout_ns) {
-  if (timeout_ns < 0 || job->before_wait != NULL) return fcp_wait(job, future);
+  if (timeout_ns < 0) return fcp_wait(job, future);
   const int64_t begin = now_ns();
   while (!fc_future_test(future)) {
     const int64_t waited = now_ns() - begin;
@@ -291,7 +293,7 @@ static PyObject* native_send(PyObject* object, PyObject* arguments) {
     free(sent);
     return NULL;
   }
-  empty_lane.job = NULL;
+  fcp_use_lane();
   fc_future* const future = start(self, &sent->values, true);
   if (future == NULL) {
     fcp_values_clear(&sent->values);

@@ -75,6 +75,9 @@ PyObject* fcp_unpack(const fcp_signature* signature, const char* bytes, size_t s
 
 /// Adds the types Native and Queue to the module.
 int fcp_add_native_types(PyObject* module);
+/// Notes that this thread has sent a call without waiting for it, so that the next call may have to
+/// wait for space.
+void fcp_use_lane(void);
 /// load_library(job, node, path, timeout_ns): loads a library on the node, and returns its number.
 PyObject* fcp_load_library(PyObject* module, PyObject* arguments);
 /// unload_library(job, node, number).

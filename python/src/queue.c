@@ -116,6 +116,7 @@ static PyObject* queue_send(PyObject* object, PyObject* arguments) {
   }
   fc_node node;
   if (fcp_has_ended(self->job) || fcp_begin_call(self->job, id, &node) != 0) return NULL;
+  fcp_use_lane();
   fc_future* future = NULL;
   python_call* const call = malloc(sizeof *call);
   const fc_status status =

@@ -5,6 +5,7 @@ import shutil
 import sys
 import tempfile
 import textwrap
+import time
 
 import farcall
 import support
@@ -207,6 +208,41 @@ class Equals(support.TestCase):
         self.assertIn("all nodes are ended", errors)
         for pid in out.split():
             self.assertTrue(support.wait_until(lambda pid=pid: support.is_gone(int(pid))))
+
+    def test_ctrl_c_ends_a_collective(self):
+        begin = time.monotonic()
+        status, out, errors = self.run_equals("""
+            print(os.getpid())
+            if job.rank == 0:
+                threading.Timer(0.3, os.kill, (os.getpid(), 2)).start()
+                job.barrier()
+            time.sleep(60)
+            """)
+        self.assertLess(time.monotonic() - begin, support.GUARD_SECONDS / 2)
+        self.assertIn(status, (-2, 130), errors)
+        for pid in out.split():
+            self.assertTrue(support.wait_until(lambda pid=pid: support.is_gone(int(pid))))
+
+    def test_nodes_do_not_change(self):
+        self.check("""
+            for change in (lambda: job.add("shm"), lambda: job[0].remove(), lambda: job.on_node_change(print)):
+                try:
+                    change()
+                except RuntimeError as error:
+                    print("refused")
+            """, ["refused"] * 9)
+
+    def test_functions_in_c_are_called_on_other_processes(self):
+        self.check("""
+            node = job[(job.rank + 1) % job.size]
+            c = node.load("libc.so.6")
+            print(c.function("getpid", "i()")() == node.pid, c.function("abs", "i(i)", timeout=30)(-job.rank))
+            try:
+                c.function("usleep", "i(I)", timeout=0.05)(300000)
+            except farcall.Timeout:
+                print("late")
+            job.barrier()
+            """, [*[f"True {rank}" for rank in range(3)], *["late"] * 3])
 
     def test_collectives_have_time_limits(self):
         status, out, _ = self.run_equals("""
