@@ -12,9 +12,11 @@ import warnings
 from typing import Any
 
 from . import _core, _worker
-from ._errors import StartFailed
+from ._errors import StartFailed, UnknownFunction
+from ._functions import Functions
 from ._job import _output_of, _set_program, options_of, python_command
 from ._listener import Listener
+from ._serve import versions
 
 _FAILED = 2
 _WHO = re.compile(r"^node \d+ \([^)]*\):? (process \d+ there )?")
@@ -62,6 +64,12 @@ class Source:
         except BaseException:
             self._listener.end()
             raise
+        try:
+            self._check_versions()
+        except BaseException:
+            self._job.end()
+            self._listener.end()
+            raise
         self._fresh = list(range(1, _core.job_size(self._job)))
         self._nodes: dict[int, int] = {}  # nodes by the process IDs of the workers
         self._lock = threading.Lock()
@@ -72,6 +80,24 @@ class Source:
             with self._has_ended:
                 self._ends[node] = _WHO.sub("", why)
                 self._has_ended.notify_all()
+
+    def _check_versions(self) -> None:
+        """Raises StartFailed if a worker does not run this version of Python and of the package."""
+        ask = Functions(self._job).frozen(versions)
+        own = versions()
+        for node in range(1, _core.job_size(self._job)):
+            self._job.meet(node)
+            self._job.choose(node, True)
+            try:
+                theirs = ask()
+            except UnknownFunction as error:
+                raise StartFailed(f"node {node} runs no Python functions; `python -m farcall serve` starts servers of "
+                                  "workers") from error
+            self._job.choose(node, False)
+            if theirs != own:
+                host = _core.describe_node(self._job, node)["host"]
+                raise StartFailed(f"node {node} on {host} has Python {theirs[0]} with farcall {theirs[1]}, and this "
+                                  f"program has Python {own[0]} with farcall {own[1]}; pickles need the same versions")
 
     # ---- as a Zygote
 

@@ -7,7 +7,12 @@ import os
 import signal
 import sys
 
-from . import _worker
+from . import _core, _worker
+
+
+def versions() -> tuple[str, str]:
+    """Returns the versions of Python and of the package, without parts that do not matter to pickles."""
+    return f"{sys.version_info[0]}.{sys.version_info[1]}", _core.version
 
 
 def run_target() -> None:

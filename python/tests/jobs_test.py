@@ -15,6 +15,7 @@ import time
 import farcall
 import support
 import tasks
+from farcall import _core
 
 
 class JobCase(support.TestCase):
@@ -394,6 +395,19 @@ class Executors(support.TestCase):
         self.assertRaisesRegex(ValueError, "workers run Python", farcall.Executor, "shm?program=/bin/true")
         self.assertRaisesRegex(ValueError, "max_tasks_per_child", farcall.Executor, "shm", max_tasks_per_child=1)
         self.assertRaises(farcall.StartFailed, farcall.Executor, "tcp://127.0.0.1:1")
+
+    def test_other_versions_of_python_are_refused(self):
+        # The executor asks its worker for the versions of another interpreter.
+        version = _core.version
+        self.addCleanup(setattr, _core, "version", version)
+        _core.version = "0.0.1"
+        with self.assertRaisesRegex(farcall.StartFailed, f"with farcall {version}, and this program .* farcall 0.0.1"):
+            farcall.Executor("shm")
+
+    def test_servers_of_other_programs_are_refused(self):
+        # The shell has no Python, and does not join.
+        with self.assertRaises(farcall.StartFailed):
+            farcall.Executor("exec:/bin/true")
 
     def test_workers_end_with_the_executor(self):
         executor = self.executor("shm:2")

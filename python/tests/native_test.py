@@ -397,6 +397,8 @@ class Programs(support.TestCase):
         self.assertEqual(list(values), [2.0, 4.0])
 
     def test_programs_in_c_run_no_python(self):
+        with self.assertRaisesRegex(farcall.StartFailed, "node 1 runs no Python functions"):
+            farcall.Executor(f"exec:{self.path}")
         with self.assertRaisesRegex(farcall.UnknownFunction, "node 1 runs no Python functions") as caught:
             self.job[1].call(os.getpid)
         self.assertEqual((caught.exception.node, caught.exception.status), (1, "FC_UNKNOWN_FUNCTION"))
