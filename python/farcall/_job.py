@@ -13,7 +13,7 @@ from typing import Any
 from . import _core
 from ._future import Future
 from ._job_calls import Calls
-from ._listener import Listener, Output
+from ._listener import Listener, Output, start_job
 
 _CHANGES = {1: "joined", 2: "failed", 3: "removed"}
 _NO_NODE = 0xFFFFFFFF
@@ -309,7 +309,10 @@ class Job:
         if receive is not None or on_node_change is not None:
             self._listener.start()
         try:
-            self.core = _core.start_job(made, is_spmd, self._listener.events, receive is not None)
+            if is_spmd:
+                self.core = _core.start_job(made, True, self._listener.events, receive is not None)
+            else:
+                self.core = start_job(made, self._listener.events, receive is not None)
         except BaseException:
             self._listener.end()
             raise

@@ -9,8 +9,59 @@ from typing import Any
 
 from . import _core
 
+# Time between two looks at signals.
+_SLICE_SECONDS = 0.05
+
 Output = Callable[[int, int, str], Any]
 Change = Callable[[int, int, int, str], Any]
+
+
+class _Start:
+    """Start of a job in a thread, which a signal handler of the main thread may leave by an exception."""
+
+    def __init__(self, options: dict[str, Any], events: Any, has_output: bool) -> None:
+        self._given = options, False, events, has_output
+        self._lock = threading.Lock()
+        self._job: Any = None
+        self._error: BaseException | None = None
+        self._is_left = False
+
+    def run(self) -> None:
+        """Starts the job in this thread, and ends it if nobody waits any more."""
+        try:
+            job = _core.start_job(*self._given)
+        except BaseException as error:  # pylint: disable=broad-except
+            self._error = error
+            return
+        with self._lock:
+            if not self._is_left:
+                self._job = job
+                return
+        job.end()
+
+    def wait(self) -> Any:
+        """Returns the job, or raises the error of its start."""
+        thread = threading.Thread(target=self.run, name="farcall-start", daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(_SLICE_SECONDS)  # a signal may have come to another thread
+        except BaseException:
+            with self._lock:
+                self._is_left = True
+            if self._job is not None:
+                self._job.end()
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._job
+
+
+def start_job(options: dict[str, Any], events: Any, has_output: bool) -> Any:
+    """Starts a job of this process as a host. Ctrl-C ends the wait for its targets."""
+    if threading.current_thread() is threading.main_thread():
+        return _Start(options, events, has_output).wait()
+    return _core.start_job(options, False, events, has_output)
 
 
 class Listener:

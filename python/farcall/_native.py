@@ -199,7 +199,7 @@ class Library:
         # A node has a limited number of libraries, so a library is loaded once, and counted.
         with node.job.libraries_lock:
             loaded = node.job.libraries.setdefault((node.id, path), [0, 0])
-            if loaded[1] == 0:
+            if loaded[1] == 0 or not node.alive:
                 loaded[0] = _load(node, path, limit)
             loaded[1] += 1
             self._number: int = loaded[0]

@@ -15,7 +15,7 @@ from . import _core, _worker
 from ._errors import StartFailed, UnknownFunction
 from ._functions import Functions
 from ._job import _output_of, _set_program, options_of, python_command
-from ._listener import Listener
+from ._listener import Listener, start_job
 from ._serve import versions
 
 _FAILED = 2
@@ -60,7 +60,7 @@ class Source:
         self._listener = Listener(_output_of(output, made), self._note)
         self._listener.start()
         try:
-            self._job = _core.start_job(made, False, self._listener.events, self._listener.output is not None)
+            self._job = start_job(made, self._listener.events, self._listener.output is not None)
         except BaseException:
             self._listener.end()
             raise

@@ -346,12 +346,29 @@ class Ends(JobCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 7)
         self.assertEqual(job[1].call(abs, -1), 1)
 
+    def test_ctrl_c_ends_a_start(self):
+        with support.TemporaryFolder() as folder:
+            path = os.path.join(folder, "pid")
+            threading.Thread(target=interrupt_after, args=(path,)).start()
+            command = f"exec:sh -c 'echo $$ > {path}.new; mv {path}.new {path}; exec sleep 100'"
+            begin = time.monotonic()
+            self.assertRaises(KeyboardInterrupt, farcall.Job, command, start_timeout=support.GUARD_SECONDS)
+            self.assertLess(time.monotonic() - begin, support.GUARD_SECONDS / 2)
+            with open(path, encoding="ascii") as file:
+                os.kill(int(file.read()), signal.SIGKILL)
+
     def test_ctrl_c_ends_a_wait(self):
         job = self.job("shm", stop_timeout=0.1)
         threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
         begin = time.monotonic()
         self.assertRaises(KeyboardInterrupt, job[1].call, time.sleep, 100)
         self.assertLess(time.monotonic() - begin, support.GUARD_SECONDS / 2)
+
+
+def interrupt_after(path):
+    """Interrupts the main thread when a file exists."""
+    if support.wait_until(lambda: os.path.exists(path)):
+        signal.raise_signal(signal.SIGINT)
 
 
 class Executors(support.TestCase):
