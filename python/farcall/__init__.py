@@ -13,13 +13,14 @@ from ._future import Future
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._buffer import Buffer
     from ._job import Job, Node, NodeEvent
     from ._native import In, InOut, Library, Out, get_errno
     from ._paths import get_include, get_library
     from ._spmd import Equals, spmd
     from ._types import f32, f64, i8, i16, i32, i64, size_t, u8, u16, u32, u64
 
-__all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Equals", "Executor", "Future", "In", "InOut", "Job",
+__all__ = ["ALL_COMPLETED", "Buffer", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Equals", "Executor", "Future", "In", "InOut", "Job",
            "Library", "Node", "NodeEvent", "NodeFailed", "Out", "OutOfMemory", "RemoteError", "RemoteTraceback",
            "StartFailed", "Timeout", "UnknownFunction", "WrongNode", "as_completed", "f32", "f64", "get_errno",
            "get_include", "get_library", "i16", "i32", "i64", "i8", "size_t", "spmd", "u16", "u32", "u64", "u8", "wait"]
@@ -30,6 +31,7 @@ _core.set_errors(_errors.of_status, _errors.of_remote)
 
 # Names whose modules are imported when they are used first.
 _LATER = {
+    "Buffer": "_buffer",
     **dict.fromkeys(("Job", "Node", "NodeEvent"), "_job"),
     **dict.fromkeys(("In", "InOut", "Library", "Out", "get_errno"), "_native"),
     **dict.fromkeys(("get_include", "get_library"), "_paths"),

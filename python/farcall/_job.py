@@ -226,6 +226,18 @@ class Node:
 
         return handler(self, name, signature, timeout)
 
+    # ---- memory
+
+    def allocate(self, size: int, *, timeout: float | None = None) -> Any:
+        """Returns a farcall.Buffer: memory of the node, whose content is unspecified. Raises OutOfMemory.
+
+        Waits for the node, at most for `timeout` seconds.
+        """
+        from ._buffer import Buffer
+        from ._native import timeout_ns
+
+        return Buffer(self, _whole("size", size), timeout_ns(timeout))
+
     # ---- Python functions
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:

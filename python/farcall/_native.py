@@ -95,7 +95,8 @@ def signature_of(function: Callable[..., Any]) -> str:
     return letter_of(result, True) + "(" + "".join(letter_of(hints[name]) for name in names) + ")"
 
 
-def _timeout_ns(timeout: float | None) -> int:
+def timeout_ns(timeout: float | None) -> int:
+    """Returns a time limit in nanoseconds, or -1 for none."""
     if timeout is None:
         return -1
     if not isinstance(timeout, (int, float)) or isinstance(timeout, bool):
@@ -119,7 +120,7 @@ def _named(name: Any, signature: str | None) -> tuple[str, str | None]:
 def handler(node: Node, name: Any, signature: str | None, timeout: float | None) -> Any:
     """Returns a function that calls a handler of the node."""
     name, signature = _named(name, signature)
-    return _core.Native(node.job.core, node.id, None, name, signature or "s(s)", _timeout_ns(timeout), node.job)
+    return _core.Native(node.job.core, node.id, None, name, signature or "s(s)", timeout_ns(timeout), node.job)
 
 
 class Prototype:
@@ -178,6 +179,8 @@ class Prototype:
 def _load(node: Node, path: str, limit: int) -> int:
     try:
         return _core.load_library(node.job.core, node.id, path, limit)
+    except UnknownFunction as error:
+        raise OSError(f"node {node.id} cannot load libraries, because it is a device") from error
     except RuntimeError as error:
         if type(error) is RuntimeError and not node.job.has_ended:  # pylint: disable=unidiomatic-typecheck
             raise OSError(str(error)) from None  # as ctypes does
@@ -195,7 +198,7 @@ class Library:
         self._node = node
         self._path = path
         self._prototypes: dict[str, Prototype] = {}
-        limit = _timeout_ns(timeout)
+        limit = timeout_ns(timeout)
         # A node has a limited number of libraries, so a library is loaded once, and counted.
         with node.job.libraries_lock:
             loaded = node.job.libraries.setdefault((node.id, path), [0, 0])
@@ -227,7 +230,7 @@ class Library:
         if signature is None:
             raise TypeError(f"{name} needs a signature, as in library.function({name!r}, \"d(d)\")")
         job = self._node.job
-        return _core.Native(job.core, self._node.id, self._number, name, signature, _timeout_ns(timeout), job)
+        return _core.Native(job.core, self._node.id, self._number, name, signature, timeout_ns(timeout), job)
 
     def unload(self) -> None:
         """Unloads the library, if each load() has had its unload(). Later calls raise UnknownFunction."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _core, _errors, _job, _pickling, _worker
 from ._job import Job, NodeEvent, options_of
-from ._native import _timeout_ns
+from ._native import timeout_ns
 
 # A broadcast begins with a block of this size: kind, number of buffers, size of the pickle, and a short pickle.
 _BLOCK = 512
@@ -34,7 +34,7 @@ class Equals(Job):
     def __init__(self, *, output: Any = None, timeout: float | None = None, **options: Any) -> None:
         """Makes the job; see spmd()."""
         made = options_of({"progress": "thread", **options})
-        self._limit_ns = _timeout_ns(timeout)
+        self._limit_ns = timeout_ns(timeout)
         # Before the job, because other processes may call this one as soon as it has joined.
         _core.take_part(_errors.describe)
         self._begin(made, output, None, True)
@@ -84,7 +84,7 @@ class Equals(Job):
     # ---- collectives
 
     def _limit(self, timeout: float | None) -> int:
-        return self._limit_ns if timeout is None else _timeout_ns(timeout)
+        return self._limit_ns if timeout is None else timeout_ns(timeout)
 
     def barrier(self, timeout: float | None = None) -> None:
         """Waits until all processes have called this function, at most for `timeout` seconds.

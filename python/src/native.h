@@ -94,6 +94,19 @@ bool fcp_is_queue(PyObject* object);
 int fcp_queue_add(PyObject* queue, fc_future* future, PyObject* token, void* call,
                   PyObject* (*finish)(void* call, fc_future* future));
 
+// ---- memory of nodes (buffers.c) ----------------------------------------------------------------
+
+/// allocate(job, node, size, timeout_ns): allocates memory, and returns (span, address).
+PyObject* fcp_allocate_on(PyObject* module, PyObject* arguments);
+/// release_memory(job, span): frees memory.
+PyObject* fcp_release_memory(PyObject* module, PyObject* arguments);
+/// put(job, span, offset, buffer, timeout_ns): copies the bytes of the buffer into the memory.
+PyObject* fcp_put(PyObject* module, PyObject* arguments);
+/// get(job, span, offset, buffer, timeout_ns): copies bytes of the memory into the buffer.
+PyObject* fcp_get(PyObject* module, PyObject* arguments);
+/// copy(job, from, to, timeout_ns): copies a span to the beginning of another one.
+PyObject* fcp_copy(PyObject* module, PyObject* arguments);
+
 // ---- jobs of equals (equals.c) ------------------------------------------------------------------
 
 /// take_part(describe): registers the calls of Python functions that this node takes.

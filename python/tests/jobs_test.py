@@ -235,6 +235,17 @@ class Options(JobCase):
                        f"'{program}' 0?name=own")
         self.assertEqual((job[1].name, job[1].call(abs, -4)), ("own", 4))
 
+    def test_devices_have_memory(self):
+        try:
+            job = self.job("cuda-emulated:0")
+        except ValueError as error:
+            self.skipTest(str(error))
+        memory = job[1].allocate(1000)
+        memory.put(bytes(range(200)) * 5)
+        self.assertEqual(memory.get(bytearray(3), 100), bytes([100, 101, 102]))
+        self.assertRaisesRegex(OSError, "node 1 cannot load libraries, because it is a device", job[1].load, "libm.so.6")
+        self.assertRaisesRegex(farcall.UnknownFunction, "runs no Python functions", job[1].call, abs, -1)
+
     def test_devices_need_a_gpu(self):
         with self.assertRaises((farcall.StartFailed, ValueError)) as caught:
             farcall.Job("cuda:99")

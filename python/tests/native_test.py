@@ -217,6 +217,61 @@ class Buffers(NativeCase):
             self.c.function("memset", "p(xiN)")(values[::2], 0, 8)
 
 
+class Memory(NativeCase):
+    """Memory of nodes."""
+
+    def test_bytes_are_copied_there_and_back(self):
+        memory = self.job[1].allocate(1000)
+        self.assertEqual((len(memory), memory.node), (1000, self.job[1]))
+        memory.put(bytes(range(250)) * 4)
+        memory.put(array.array("B", b"xy"), 998)
+        self.assertEqual(memory.get(offset=995), bytes([245, 246, 247]) + b"xy")
+        got = bytearray(3)
+        self.assertIs(memory.get(got, 1), got)
+        self.assertEqual(got, b"\1\2\3")
+
+    def test_functions_in_c_use_the_memory(self):
+        memory = self.job[1].allocate(5)
+        self.c.function("memset", "p(piN)")(memory, ord("a"), 4)
+        memory.put(b"\0", 4)
+        self.assertEqual(self.c.function("strlen", "N(p)")(memory), 4)
+        self.assertEqual(self.c.function("strlen", "N(p)")(memory.address + 1), 3)
+
+    def test_memory_is_copied_between_nodes(self):
+        data = os.urandom(300_000)
+        first, second = self.job[1].allocate(len(data)), self.job[2].allocate(len(data) + 1)
+        first.put(data)
+        first.copy_to(second)
+        self.assertEqual(second.get(bytearray(len(data))), data)
+        self.assertRaises(RuntimeError, second.copy_to, first)
+        self.assertRaisesRegex(TypeError, "takes a farcall.Buffer", first.copy_to, bytearray(3))
+
+    def test_copies_beyond_the_memory_are_refused(self):
+        memory = self.job[1].allocate(10)
+        for wrong in (lambda: memory.put(bytes(11)), lambda: memory.put(b"x", 10), lambda: memory.get(bytearray(11)),
+                      lambda: memory.get(bytearray(1), 1 << 62)):
+            self.assertRaises(RuntimeError, wrong)
+        self.assertRaises(ValueError, memory.get, offset=-1)
+        self.assertRaises(TypeError, memory.put, 5)
+        self.assertRaises(BufferError, memory.get, b"constant")
+        self.assertEqual(memory.get(offset=10), b"")
+
+    def test_memory_is_freed(self):
+        memory = self.job[1].allocate(10)
+        memory.release()
+        memory.release()
+        for use in (memory.get, lambda: memory.put(b""), lambda: memory.address):
+            self.assertRaisesRegex(ValueError, "was released", use)
+        with farcall.Job("shm", heap_bytes=1 << 26) as job:
+            for _ in range(200):  # more than the node can have at a time
+                job[1].allocate(1 << 24)
+            with self.assertRaises(farcall.OutOfMemory) as caught:
+                job[1].allocate(1 << 40)
+            self.assertEqual(caught.exception.node, 1)
+        self.assertRaises(ValueError, self.job[1].allocate, -1)
+        self.assertRaises(TypeError, self.job[1].allocate, "10")
+
+
 class Futures(NativeCase):
     """submit() of functions in C."""
 
