@@ -144,7 +144,7 @@ class Served(support.TestCase):
     def test_executor_calls_functions_there(self):
         executor = self.executor(self.url + "?count=2", key=self.key)
         self.assertEqual(list(executor.map(abs, range(-20, 0))), list(range(20, 0, -1)))
-        self.assertIn("served_tasks", executor.submit(eval, "list(__import__('sys').modules)").result())
+        self.assertTrue(executor.submit(eval, "'served_tasks' in __import__('sys').modules").result())
         data = bytes(range(256)) * 4000
         self.assertEqual(executor.submit(bytes.upper, data).result(), data.upper())
         self.assertEqual(executor.function(divmod)(17, 5), (3, 2))
@@ -166,7 +166,7 @@ class Served(support.TestCase):
 
     def test_calls_go_on_without_a_server_that_ends(self):
         server, url = self.start_server()
-        executor = self.executor(url + ",shm", key=self.key, start_timeout=5)
+        executor = self.executor(url + ",shm", key=self.key, start_timeout=support.GUARD_SECONDS / 2)
         path = os.path.join(self.folder, "go")
         wait = f"[None for _ in iter(lambda: __import__('os').path.exists({path!r}), True)]"
         calls = [executor.submit(eval, wait) for _ in range(2)]
@@ -182,7 +182,7 @@ class Served(support.TestCase):
 
     def test_executor_without_workers_is_broken(self):
         server, url = self.start_server()
-        executor = self.executor(url, key=self.key, start_timeout=5)
+        executor = self.executor(url, key=self.key, start_timeout=support.GUARD_SECONDS / 2)
         self.assertEqual(executor.submit(abs, -1).result(), 1)
         server.kill()
         with self.assertRaises(concurrent.futures.BrokenExecutor):
