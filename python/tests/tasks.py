@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -289,3 +290,8 @@ def allocate(megabytes):
 
 
 _kept = []
+
+
+def has_module(name):
+    """True if the worker has imported a module."""
+    return name in sys.modules
