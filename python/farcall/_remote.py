@@ -71,7 +71,8 @@ class Source:
             self._listener.end()
             raise
         self._fresh = list(range(1, _core.job_size(self._job)))
-        self._nodes: dict[int, int] = {}  # nodes by the process IDs of the workers
+        self._nodes: dict[int, int] = {}  # nodes by the process IDs of their workers, also of workers that have ended
+        self._current: set[int] = set()  # nodes that run, or that were not restarted yet
         self._lock = threading.Lock()
         self.count = len(self._fresh)
 
@@ -119,12 +120,13 @@ class Source:
             try:
                 node = self._next()
             except StartFailed as error:
-                if not any(_core.is_alive(self._job, other) for other in self._nodes.values()):
+                if not any(_core.is_alive(self._job, other) for other in self._current):
                     raise
                 warnings.warn(f"farcall goes on without a worker, which could not be restarted: {error}", RuntimeWarning)
                 continue
             pid = int(_core.describe_node(self._job, node)["pid"])
             self._nodes[pid] = node
+            self._current.add(node)
             workers.append((pid, node))
         return workers
 
@@ -132,9 +134,9 @@ class Source:
         with self._lock:
             if self._fresh:
                 return self._fresh.pop(0)
-            for pid, node in list(self._nodes.items()):
+            for node in sorted(self._current):
                 if not _core.is_alive(self._job, node):
-                    del self._nodes[pid]
+                    self._current.remove(node)
                     return _core.restart_node(self._job, node)
         raise StartFailed("no worker has ended that could be replaced")
 
@@ -147,18 +149,18 @@ class Source:
         """Raises OSError, because the job notices the end of its workers."""
         raise OSError(f"process {pid} may be on another machine")
 
-    def known_end_of(self, pid: int) -> str | None:
-        """Says how a worker has ended, or returns None if that is not known yet."""
-        return self._ends.get(self._nodes.get(pid, -1))
-
     def end_of(self, pid: int, seconds: float = 0.5) -> str:
         """Says how a worker has ended, as in "exited with status 3". Waits for its end for a short time."""
+        return self.known_end_of(pid, seconds) or "cannot be reached any more"
+
+    def known_end_of(self, pid: int, seconds: float = 0) -> str | None:
+        """Says how a worker has ended, or returns None if that is not known after this time."""
         node = self._nodes.get(pid, -1)
         end = time.monotonic() + seconds
         with self._has_ended:
             while node not in self._ends and (left := end - time.monotonic()) > 0:
                 self._has_ended.wait(left)
-            return self._ends.get(node, "cannot be reached any more")
+            return self._ends.get(node)
 
     def kill(self, pids: list[int], number: int = signal.SIGKILL) -> None:
         """Ends workers of this machine by a signal, and other workers within the stop timeout of the job."""
