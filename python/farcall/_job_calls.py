@@ -24,8 +24,9 @@ def _explained(error: Exception, node: int) -> Exception:
     """Returns the error of a call that could not be sent, with a reason if the node does not run Python."""
     if not isinstance(error, UnknownFunction):
         return error
-    explained = UnknownFunction(f"node {node} runs no Python functions, because its program is another one; targets run "
-                                "Python if they are of this machine and have no program, or of python -m farcall serve")
+    explained = UnknownFunction(f"node {node} runs no Python functions, because its program is another one; targets "
+                                "run Python if they are of this machine and have no program, or of python -m farcall "
+                                "serve")
     explained.node, explained.status = node, error.status
     explained.__cause__ = error
     return explained

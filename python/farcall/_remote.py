@@ -53,7 +53,7 @@ class Source:
             made["targets"] = urls
             _set_program(made, urls)
             if made.get("program") != sys.executable:
-                raise ValueError(f"{urls!r} names a program, and workers run Python; use farcall.Job for other programs")
+                raise ValueError(f"{urls!r} names a program, and workers run Python; use farcall.Job for programs")
             made["arguments"] = python_command(preload, threads or 0)
         self._ends: dict[int, str] = {}  # how nodes have ended
         self._has_ended = threading.Condition()
@@ -122,7 +122,7 @@ class Source:
             except StartFailed as error:
                 if not any(_core.is_alive(self._job, other) for other in self._current):
                     raise
-                warnings.warn(f"farcall goes on without a worker, which could not be restarted: {error}", RuntimeWarning)
+                warnings.warn(f"farcall goes on without a worker that could not be restarted: {error}", RuntimeWarning)
                 continue
             pid = int(_core.describe_node(self._job, node)["pid"])
             self._nodes[pid] = node
