@@ -41,9 +41,9 @@ class Executor(concurrent.futures.Executor):
         in each worker, by default to the processors divided by the workers. Raises StartFailed.
 
         `max_workers` may also be URLs of workers, as in "shm:2,tcp://host:7070?count=8"; servers are started by
-        `python -m farcall serve`. `output` and other options, for instance `key`, then have the same meaning as in farcall.Job.
-        With "mpirun" or "srun", the workers are the other processes that the launcher has started, which serve calls
-        here, and then end.
+        `python -m farcall serve`. `output` and other options, for instance `key`, then have the same meaning as in
+        farcall.Job. With "mpirun" or "srun", the workers are the other processes that the launcher has started, which
+        serve calls here, and then end.
         """
         if isinstance(max_workers, (int, type(None))) and (options or output is not None):
             raise TypeError(f"the option {next(iter(options), 'output')!r} is only for workers with URLs, as in "
