@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL_COMPLETED", "Buffer", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Equals", "Executor", "Future", "In",
            "InOut", "Job", "Library", "Node", "NodeEvent", "NodeFailed", "Out", "OutOfMemory", "RemoteError",
-           "RemoteTraceback", "StartFailed", "Timeout", "UnknownFunction", "WrongNode", "as_completed", "f32", "f64", "get_errno",
-           "get_include", "get_library", "i16", "i32", "i64", "i8", "size_t", "spmd", "u16", "u32", "u64", "u8", "wait"]
+           "RemoteTraceback", "StartFailed", "Timeout", "UnknownFunction", "WrongNode", "as_completed", "f32", "f64",
+           "get_errno", "get_include", "get_library", "i16", "i32", "i64", "i8", "size_t", "spmd", "u16", "u32", "u64",
+           "u8", "wait"]
 __version__: str = _core.version
 
 _core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads)
