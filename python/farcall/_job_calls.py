@@ -10,7 +10,7 @@ from concurrent.futures._base import RUNNING
 from typing import Any
 
 from . import _core, _worker
-from ._errors import UnknownFunction
+from ._errors import NodeFailed, UnknownFunction
 from ._functions import Functions
 from ._future import Future
 
@@ -204,4 +204,9 @@ class Calls:
     def _finish(self, end_job: Callable[[], Any]) -> None:
         end_job()
         self._queue.take_rest(self._taken.append)
+        # The end of a job does not wait longer than the stop timeout for threads that pass on results.
+        for future in list(self._open):
+            error = NodeFailed("the job has ended before the call had its result")
+            error.status = "FC_NODE_FAILED"
+            self._taken.append((future, True, error))
         self._settle()

@@ -270,6 +270,22 @@ class Ends(JobCase):
             self.assertRaisesRegex(RuntimeError, "the job has ended", use)
         job.end()
 
+    def test_calls_without_results_fail_at_the_end(self):
+        class NoResults:
+            """Queue whose results come too late, as on a machine with much other work."""
+
+            def wake(self):
+                """Does nothing."""
+
+            def take_rest(self, append):
+                """Finds nothing."""
+
+        job = self.job("shm", stop_timeout=0.1)
+        future = job[1].submit(time.sleep, 60)
+        job.calls._queue = NoResults()
+        job.end()
+        self.assertRaisesRegex(farcall.NodeFailed, "the job has ended before", future.result)
+
     def test_targets_end_with_the_job(self):
         with farcall.Job("shm:2") as job:
             pids = [node.pid for node in job.targets]
