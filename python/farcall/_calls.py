@@ -18,7 +18,7 @@ class Settings:
     """Settings of a pool, which are checked already."""
 
     size = 1
-    preload: tuple[str, ...] = ()
+    preload: Any = ()  # names of modules, or a Source of workers
     threads = 1
     initializer: Callable[..., Any] | None = None
     initargs: tuple[Any, ...] = ()

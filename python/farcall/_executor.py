@@ -66,11 +66,11 @@ class Executor(concurrent.futures.Executor):
     Lambdas, closures and functions of `__main__` can be called if the package cloudpickle is installed.
     """
 
-    def __init__(self, max_workers: int | None = None, *, initializer: Callable[..., Any] | None = None,
+    def __init__(self, max_workers: int | str | None = None, *, initializer: Callable[..., Any] | None = None,
                  initargs: Iterable[Any] = (), max_tasks_per_child: int | None = None,
                  max_rss: int | str | None = None, retries: int = 0, call_timeout: float | None = None,
                  preload: Iterable[str] = (), threads_per_worker: int | None = None, output: Any = None,
-                 log: str | None = None) -> None:
+                 log: str | None = None, **options: Any) -> None:
         """Starts the workers.
 
         `max_workers` is their number, by default the number of processors; with 0, calls run in this thread at once.
@@ -87,8 +87,19 @@ class Executor(concurrent.futures.Executor):
         node, the stream (1 for standard output, 2 for standard error) and the line, on a thread of the executor. By
         default workers write to the program's own descriptors. With log="forward", log records of workers go to the
         loggers of the program.
+
+        `max_workers` may also be URLs of workers, as in "shm:2,tcp://host:7070?count=8"; servers are started by
+        `python -m farcall serve`. Other options, for instance `key`, then have the same meaning as in farcall.Job.
+        With "mpirun" or "srun", the workers are the other processes that the launcher has started, which serve calls
+        here, and then end.
         """
-        count = _cores() if max_workers is None else _arguments.whole(
+        urls = max_workers if isinstance(max_workers, str) else None
+        if urls is None and options:
+            raise TypeError(f"the option {next(iter(options))!r} is only for workers with URLs, as in "
+                            "Executor(\"tcp://host:7070\")")
+        if urls is not None and (max_tasks_per_child is not None or max_rss is not None or log is not None):
+            raise ValueError("max_tasks_per_child, max_rss and log are only for workers without URLs")
+        count = 1 if urls is not None else _cores() if max_workers is None else _arguments.whole(
             "max_workers", max_workers, 0, "; 0 is for calls in this process")
         settings = Settings()
         settings.size = count
@@ -104,6 +115,12 @@ class Executor(concurrent.futures.Executor):
         settings.threads = max(1, _cores() // max(count, 1)) if threads_per_worker is None else _arguments.whole(
             "threads_per_worker", threads_per_worker, 1)
         self._timeout = None if call_timeout is None else _arguments.seconds("call_timeout", call_timeout)
+        if urls is not None:
+            from ._remote import Source
+
+            settings.preload = Source(urls, settings.preload, threads_per_worker, output, options)
+            settings.size = count = settings.preload.count
+            output = None
         self._max_workers = count
         self._pool: Any
         if count == 0:

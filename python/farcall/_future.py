@@ -22,6 +22,8 @@ class Future(_core.Future, concurrent.futures.Future, Generic[T]):  # type: igno
     `node` is the number of the worker that runs or has run the task, and None before.
     """
 
+    origin: Any = None  # job that the future keeps alive
+
     # The members are in the base class, which is written in C. The condition and its lists cost more than all the rest,
     # so they are made when a thread has to wait, or a callback is added.
 

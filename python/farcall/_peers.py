@@ -24,7 +24,7 @@ _POLL_NS = 5_000_000
 _MOST_IDLE_POLLS = 20
 
 
-class _Counter:
+class Counter:
     """Calls of a task that have not ended. While there are some, another thread serves in place of the task."""
 
     __slots__ = ("lock", "count")
@@ -58,24 +58,24 @@ class Peers:
         self.key = key  # of the host's pool, or 0 if it is not known
         self.job = _worker.job
         self.functions = Functions(self.job)
-        self._calls: dict[int, tuple[Call, _Counter | None]] = {}
+        self._calls: dict[int, tuple[Call, Counter | None]] = {}
         self._limits: dict[int, float] = {}  # times at which calls are stopped, by their tags
         self._next = 1
         self._own = self._turn = self.job.own()
         self._local = threading.local()
         # Calls to this worker are not sent at once, because a task that waits for one runs it itself.
-        self._unsent: dict[Call, _Counter] = {}
+        self._unsent: dict[Call, Counter] = {}
         self._is_polling = False  # true if the thread sends such calls from time to time
         self._idle_polls = 0
         threading.Thread(target=self._run, name="farcall-queue", daemon=True).start()
 
-    def _counter(self) -> _Counter | None:
+    def _counter(self) -> Counter | None:
         if not _worker.serves():
             # Calls of a callback belong to the task whose call has ended.
             return getattr(self._local, "counter", None)
         counter = getattr(self._local, "counter", None)
         if counter is None:
-            counter = self._local.counter = _Counter()
+            counter = self._local.counter = Counter()
         return counter
 
     def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
@@ -97,7 +97,7 @@ class Peers:
         call.tries = -retries
         self._send(call, self._counter())
 
-    def _send(self, call: Call, counter: _Counter | None) -> None:
+    def _send(self, call: Call, counter: Counter | None) -> None:
         with self._lock:
             node = call.index
             if node is None:
@@ -152,7 +152,7 @@ class Peers:
         for call, counter in calls:
             self._send_to(self._own, call, counter)
 
-    def _send_to(self, node: int, call: Call, counter: _Counter | None) -> None:
+    def _send_to(self, node: int, call: Call, counter: Counter | None) -> None:
         with self._lock:
             self.job.meet(node)
             self.job.choose(node, True)

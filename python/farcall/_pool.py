@@ -65,8 +65,7 @@ class Pool(Staff):
         except BaseException:
             self.job.end()
             self.express.close(_refuse)
-            if settings.output is not None:
-                settings.output.close()
+            self._close_output()
             raise
         self._thread = threading.Thread(target=self._run, name="farcall-queue")
         self._thread.daemon = True
@@ -636,6 +635,13 @@ class Pool(Staff):
         self.cancel_pending()
         self.kill()
 
+    def _close_output(self) -> None:
+        """Passes on what workers have printed, after the end of the job."""
+        if self._settings.output is not None:
+            self._settings.output.close()
+        if not isinstance(self._settings.preload, tuple):
+            self._settings.preload.close()
+
     def _end(self) -> None:
         self.express.take_role()
         with self._lock:
@@ -644,8 +650,7 @@ class Pool(Staff):
             for worker in self._workers.values():
                 self._unwatch(worker)
         self.job.end()
-        if self._settings.output is not None:
-            self._settings.output.close()
+        self._close_output()
         self.express.leave_role()
         self.express.close(_refuse)
         _pools.discard(self)

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from . import _zygote
+from . import _core, _zygote
 from ._errors import StartFailed
 
 # Descriptor of the host's socket in the zygote.
@@ -107,6 +107,19 @@ class Zygote:
             return f"was killed by {signal.Signals(number).name if number in list(signal.Signals) else number}"
         return f"has exited with status {os.WEXITSTATUS(status)}"
 
+    def job(self) -> Any:
+        """Returns a new job for the workers."""
+        return _core.Job()
+
+    def add_to(self, job: Any, channel: int) -> int:
+        """Adds a worker of fork() to the job, and returns its node."""
+        node: int = job.add(channel)
+        return node
+
+    def watch(self, pid: int) -> int:
+        """Returns a descriptor that becomes readable when the worker ends. Raises OSError."""
+        return os.pidfd_open(pid)
+
     def kill(self, pids: list[int], number: int = signal.SIGKILL) -> None:
         """Sends a signal to workers."""
         try:
@@ -151,8 +164,13 @@ _zygotes: dict[tuple[tuple[str, ...], int], Zygote] = {}
 _zygotes_lock = threading.Lock()
 
 
-def zygote(preload: tuple[str, ...] = (), threads: int = 1) -> Zygote:
-    """Returns the zygote of this process that has imported the modules. Starts it if there is none."""
+def zygote(preload: Any = (), threads: int = 1) -> Any:
+    """Returns the zygote of this process that has imported the modules. Starts it if there is none.
+
+    `preload` may be a Source of other workers, which is returned.
+    """
+    if not isinstance(preload, tuple):
+        return preload
     with _zygotes_lock:
         # Numerical libraries read the number of their threads when they are loaded.
         key = preload, threads if preload else 0

@@ -41,7 +41,7 @@ class Staff(PlacedCalls):
         self._is_shut = False
         self._is_killed = False  # true if all workers were killed, so that no call is sent again
         self._broken: BaseException | None = None
-        self.job = _core.Job()
+        self.job = self._zygote.job()
         self.job.set_explain(self._explained_now)
         self._watched: dict[int, int] = {}  # nodes by the descriptors of their processes
         self._poll = select.poll()
@@ -77,7 +77,7 @@ class Staff(PlacedCalls):
         places = self._free_places()
         forked = _output.fork(self._settings.output, self._zygote, count, self._settings.threads)
         for (pid, descriptor, pipes), index in zip(forked, places):
-            node = self.job.add(descriptor)
+            node = self._zygote.add_to(self.job, descriptor)
             if pipes is not None:
                 self._settings.output.attach(pipes, node)
             worker = self._workers[node] = Worker(node, pid, index)
@@ -98,7 +98,7 @@ class Staff(PlacedCalls):
     def _watch(self, worker: Worker) -> None:
         """Lets the thread notice the end of an idle worker."""
         try:
-            worker.watched = os.pidfd_open(worker.pid)
+            worker.watched = self._zygote.watch(worker.pid)
         except OSError:
             return  # the process has ended, or the system is old; the next call notices the end
         self._poll.register(worker.watched, select.POLLIN)

@@ -16,10 +16,15 @@ _parked: list[threading.Lock] = []
 _thread = threading.local()
 
 
-def main(socket: int) -> None:
-    """Serves calls of the host at the other end of the socket."""
+def main(socket: int) -> bool:
+    """Serves calls of the host at the other end of the socket, or of the host that has started this target if it is -1.
+
+    Returns False if no host has started it.
+    """
     global job  # pylint: disable=global-statement
     job = _core.serve_open(socket, _errors.describe)
+    if job is None:
+        return False
     job.set_hooks(_begin_call, _end_call)
     signal.signal(_core.set_stop(_errors.Stopped), _core.on_stop)
     _thread.serves = True
@@ -27,6 +32,7 @@ def main(socket: int) -> None:
     atexit._run_exitfuncs()  # pylint: disable=protected-access
     sys.stdout.flush()
     sys.stderr.flush()
+    return True
 
 
 def serves() -> bool:

@@ -321,6 +321,7 @@ struct fcp_job {
   PyObject* explain;     ///< explain(error, node, name) returns an exception; may be NULL
   PyObject* before_wait; ///< called before a call waits, or NULL
   PyObject* after_wait;  ///< called after it
+  PyObject* events;      ///< events.c: kept while farcall may use it, or NULL
 };
 
 /// Sets `*node` to a node of the Job `object`.
@@ -328,6 +329,11 @@ int fcp_node_at(PyObject* object, uint32_t id, fc_node* node);
 bool fcp_is_job(PyObject* object);
 /// Adds the type Job to the module.
 int fcp_add_job_type(PyObject* module);
+/// Returns a new Job, which starts its nodes, or which is a job of equals. Keeps `events`, which
+/// may be NULL.
+PyObject* fcp_start_job(const fc_job_options* options, bool is_spmd, PyObject* events);
+/// True, with an exception, if the job has ended.
+bool fcp_has_ended(const fcp_job* job);
 /// Returns a new Job for the job that this process serves.
 PyObject* fcp_job_of_worker(fc_job* job);
 /// Chooses the node with the fewest calls, or the node `id` unless it is FC_NO_NODE, and counts one
@@ -390,6 +396,9 @@ fc_function fcp_run_function(void);
 // ---- workers (serve.c) --------------------------------------------------------------------------
 
 PyObject* fcp_serve_open(PyObject* module, PyObject* arguments);
+/// Registers the names of calls that workers take, unless they are registered. Keeps
+/// `describe_exception`.
+fc_status fcp_register_calls(PyObject* describe_exception);
 PyObject* fcp_serve(PyObject* module, PyObject* arguments);
 /// Runs the function with the arguments of the call, unless the call was stopped, and replies.
 void fcp_run_taken(const fc_taken* call, PyObject* function);

@@ -1,5 +1,7 @@
 #include "core.h"
 
+#include <farcall/c/equals.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -52,30 +54,36 @@ static int open_store(fcp_job* self) {
   return -1;
 }
 
-/// Job(): starts a job of this process without other nodes.
-static PyObject* job_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
-  (void)type;
-  (void)keywords;
-  if (!PyArg_ParseTuple(arguments, "")) return NULL;
+PyObject* fcp_start_job(const fc_job_options* options, bool is_spmd, PyObject* events) {
   fcp_job* const self = new_job();
   if (self == NULL) return NULL;
+  Py_XINCREF(events);
+  self->events = events;
   self->is_host = true;
   self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (self->wake_fd < 0) {
     Py_DECREF(self);
     return PyErr_SetFromErrno(PyExc_OSError);
   }
-  const fc_job_options options = {.size = sizeof options, .targets = "none"};
   fc_status status;
   Py_BEGIN_ALLOW_THREADS
-  status = fc_job_start(NULL, NULL, &options, &self->job);
+  status = is_spmd ? fc_job_start_spmd(NULL, NULL, options, &self->job)
+                   : fc_job_start(NULL, NULL, options, &self->job);
   if (status == FC_OK) status = fc_queue_open(self->job, &self->queue);
-  if (status == FC_OK) status = fc_on_node_change(self->job, &changed, self);
+  if (status == FC_OK && !is_spmd) status = fc_on_node_change(self->job, &changed, self);
   Py_END_ALLOW_THREADS
   if (status == FC_OK && open_store(self) == 0) return (PyObject*)self;
   fcp_raise(status);
   Py_DECREF(self);
   return NULL;
+}
+
+/// Job(): starts a job of this process without other nodes.
+static PyObject* job_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  (void)type;
+  (void)keywords;
+  const fc_job_options options = {.size = sizeof options, .targets = "none"};
+  return PyArg_ParseTuple(arguments, "") ? fcp_start_job(&options, false, NULL) : NULL;
 }
 
 PyObject* fcp_job_of_worker(fc_job* job) {
@@ -117,14 +125,17 @@ static void job_dealloc(PyObject* object) {
   Py_XDECREF(self->explain);
   Py_XDECREF(self->before_wait);
   Py_XDECREF(self->after_wait);
+  Py_XDECREF(self->events);
   PyTypeObject* const type = Py_TYPE(object);
   PyObject_Free(object);
   Py_DECREF(type);
 }
 
-static bool has_ended(const fcp_job* self) {
+bool fcp_is_job(PyObject* object) { return Py_TYPE(object) == job_type; }
+
+bool fcp_has_ended(const fcp_job* self) {
   if (self->job != NULL) return false;
-  PyErr_SetString(PyExc_RuntimeError, "the job has ended; make a new farcall.Executor");
+  PyErr_SetString(PyExc_RuntimeError, "the job has ended; make another one");
   return true;
 }
 
@@ -151,7 +162,7 @@ static PyObject* job_add(PyObject* object, PyObject* arguments) {
   fcp_job* const self = (fcp_job*)object;
   int socket = -1;
   unsigned replaces = FC_NO_NODE;
-  if (!PyArg_ParseTuple(arguments, "i|I", &socket, &replaces) || has_ended(self)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "i|I", &socket, &replaces) || fcp_has_ended(self)) return NULL;
   fc_node node;
   fc_status status;
   Py_BEGIN_ALLOW_THREADS
@@ -166,7 +177,7 @@ static PyObject* job_add(PyObject* object, PyObject* arguments) {
 static PyObject* job_meet(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
-  if (PyErr_Occurred() || has_ended(self)) return NULL;
+  if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   if (find_node(self, (uint32_t)id) == NULL) {
     fc_node node;
     const fc_status status = fc_node_at(self->job, (uint32_t)id, &node);
@@ -207,7 +218,7 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
 static PyObject* job_track(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
-  if (PyErr_Occurred() || has_ended(self)) return NULL;
+  if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   fcp_node* found = find_node(self, (uint32_t)id);
   if (found == NULL) Py_RETURN_NONE;
   const fc_node node = found->node;
@@ -239,7 +250,7 @@ static PyObject* job_remove(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
   fc_node node;
-  if (PyErr_Occurred() || has_ended(self)) return NULL;
+  if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   fc_status status = fc_node_at(self->job, (uint32_t)id, &node);
   if (status == FC_OK) {
     Py_BEGIN_ALLOW_THREADS
@@ -250,15 +261,13 @@ static PyObject* job_remove(PyObject* object, PyObject* id_object) {
   Py_RETURN_NONE;
 }
 
-bool fcp_is_job(PyObject* object) { return Py_TYPE(object) == job_type; }
-
 int fcp_node_at(PyObject* object, uint32_t id, fc_node* node) {
   if (!fcp_is_job(object)) {
     PyErr_SetString(PyExc_TypeError, "the argument must be a Job");
     return -1;
   }
   fcp_job* const self = (fcp_job*)object;
-  if (has_ended(self)) return -1;
+  if (fcp_has_ended(self)) return -1;
   const fc_status status = fc_node_at(self->job, id, node);
   if (status == FC_OK) return 0;
   fcp_raise(status);
@@ -274,7 +283,7 @@ static bool is_alive(const fcp_job* self, uint32_t id) {
 static PyObject* job_alive(PyObject* object, PyObject* unused) {
   (void)unused;
   fcp_job* const self = (fcp_job*)object;
-  if (has_ended(self)) return NULL;
+  if (fcp_has_ended(self)) return NULL;
   PyObject* const list = PyList_New(0);
   const uint32_t size = fc_job_size(self->job);
   for (uint32_t id = 1; list != NULL && id < size; ++id) {
@@ -294,7 +303,7 @@ static PyObject* job_alive(PyObject* object, PyObject* unused) {
 static PyObject* job_own(PyObject* object, PyObject* unused) {
   (void)unused;
   fcp_job* const self = (fcp_job*)object;
-  if (has_ended(self)) return NULL;
+  if (fcp_has_ended(self)) return NULL;
   fc_node node;
   const fc_status status = fc_this_node(self->job, &node);
   return status == FC_OK ? PyLong_FromUnsignedLong(node.id) : fcp_raise(status);
@@ -321,7 +330,7 @@ int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
       fcp_raise_text("FC_NODE_FAILED", self->refusal);
       return -1;
     }
-    if (has_ended(self)) return -1;
+    if (fcp_has_ended(self)) return -1;
     found = id == FC_NO_NODE ? least_busy(self) : find_node(self, id);
     if (found != NULL) break;
     if (id != FC_NO_NODE) {
@@ -479,7 +488,8 @@ static PyObject* job_send(PyObject* object, PyObject* arguments) {
     return NULL;
   }
   fc_node node;
-  if (has_ended(self) || need_queue(self) != 0 || fcp_begin_call(self, id, &node) != 0) return NULL;
+  if (fcp_has_ended(self) || need_queue(self) != 0 || fcp_begin_call(self, id, &node) != 0)
+    return NULL;
   fc_future* future = NULL;
   fc_status status =
       fcp_send(function, message, node, tag & ~FCP_ASIDE_BIT, may_block != 0, &future);
@@ -541,7 +551,7 @@ static PyObject* job_take(PyObject* object, PyObject* arguments) {
   long long timeout_ns = 0;
   PyObject* append = NULL;
   if (!PyArg_ParseTuple(arguments, "LO", &timeout_ns, &append)) return NULL;
-  if (has_ended(self) || need_queue(self) != 0) return NULL;
+  if (fcp_has_ended(self) || need_queue(self) != 0) return NULL;
   fc_completion taken[most_taken];
   size_t count = 0;
   fc_queue* const queue = self->queue;
@@ -571,7 +581,7 @@ static PyObject* job_take(PyObject* object, PyObject* arguments) {
 static PyObject* job_give_back(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
-  if (PyErr_Occurred() || has_ended(self)) return NULL;
+  if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   const fcp_node* const node = find_node(self, (uint32_t)id);
   if (node != NULL) fcp_ask_to_return(node->node);
   Py_RETURN_NONE;
@@ -582,7 +592,7 @@ static PyObject* job_stop(PyObject* object, PyObject* arguments) {
   fcp_job* const self = (fcp_job*)object;
   unsigned id = 0;
   unsigned long tag = 0;
-  if (!PyArg_ParseTuple(arguments, "Ik", &id, &tag) || has_ended(self)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "Ik", &id, &tag) || fcp_has_ended(self)) return NULL;
   const fcp_node* const node = find_node(self, id);
   if (node != NULL) fcp_ask_to_stop(node->node, tag & ~FCP_ASIDE_BIT);
   Py_RETURN_NONE;
@@ -591,7 +601,7 @@ static PyObject* job_stop(PyObject* object, PyObject* arguments) {
 /// memory(node, size): memory for an array.
 static PyObject* job_memory(PyObject* object, PyObject* arguments) {
   fcp_job* const self = (fcp_job*)object;
-  return has_ended(self) ? NULL : fcp_job_memory(self, arguments);
+  return fcp_has_ended(self) ? NULL : fcp_job_memory(self, arguments);
 }
 
 /// blocks(): numbers and bytes of the blocks of this process in use, and of the free ones.
@@ -599,7 +609,7 @@ static PyObject* job_blocks(PyObject* object, PyObject* unused) {
   (void)unused;
   fcp_job* const self = (fcp_job*)object;
   uint64_t counts[4];
-  if (has_ended(self)) return NULL;
+  if (fcp_has_ended(self)) return NULL;
   fcp_store_count(self->store, counts);
   return Py_BuildValue("(KKKK)", (unsigned long long)counts[0], (unsigned long long)counts[1],
                        (unsigned long long)counts[2], (unsigned long long)counts[3]);

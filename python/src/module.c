@@ -1,4 +1,4 @@
-#include "core.h"
+#include "native.h"
 
 // The module farcall._core.
 
@@ -21,6 +21,27 @@ static PyMethodDef methods[] = {
     {"zero_copy", fcp_zero_copy, METH_O, NULL},
     {"set_sharing", fcp_set_sharing, METH_O, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
+    {"start_job", fcp_start_job_with, METH_VARARGS, NULL},
+    {"add_node", fcp_add_node, METH_VARARGS, NULL},
+    {"restart_node", fcp_restart_node, METH_VARARGS, NULL},
+    {"describe_node", fcp_describe_node, METH_VARARGS, NULL},
+    {"is_alive", fcp_is_alive, METH_VARARGS, NULL},
+    {"job_size", fcp_job_size, METH_O, NULL},
+    {"counters", fcp_counters, METH_O, NULL},
+    {"load_library", fcp_load_library, METH_VARARGS, NULL},
+    {"unload_library", fcp_unload_library, METH_VARARGS, NULL},
+    {"last_errno", fcp_last_errno, METH_NOARGS, NULL},
+    {"allocate", fcp_allocate_on, METH_VARARGS, NULL},
+    {"release_memory", fcp_release_memory, METH_VARARGS, NULL},
+    {"put", fcp_put, METH_VARARGS, NULL},
+    {"get", fcp_get, METH_VARARGS, NULL},
+    {"copy", fcp_copy, METH_VARARGS, NULL},
+    {"take_part", fcp_take_part, METH_O, NULL},
+    {"barrier", fcp_barrier, METH_VARARGS, NULL},
+    {"all_gather", fcp_all_gather, METH_VARARGS, NULL},
+    {"broadcast", fcp_broadcast, METH_VARARGS, NULL},
+    {"close_job", fcp_close_job, METH_O, NULL},
+    {"abandon_job", fcp_abandon_job, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -30,6 +51,7 @@ static int execute(PyObject* module) {
       fcp_add_future_type(module) != 0 || fcp_add_express_type(module) != 0 ||
       fcp_add_results_type(module) != 0 || fcp_add_actor_types(module) != 0 ||
       fcp_add_memory_types(module) != 0 || fcp_add_view_type(module) != 0 ||
+      fcp_add_events_type(module) != 0 || fcp_add_native_types(module) != 0 ||
       fcp_register_actors() != 0) {
     return -1;
   }

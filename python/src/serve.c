@@ -143,20 +143,29 @@ fc_status fcp_ask_to_return(fc_node node) {
   return fcp_tell(node, number, NULL, 0);
 }
 
-/// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers.
-PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
-  (void)module;
-  int socket = -1;
-  if (!PyArg_ParseTuple(arguments, "iO", &socket, &describe)) return NULL;
-  Py_INCREF(describe);
+fc_status fcp_register_calls(PyObject* describe_exception) {
+  if (describe != NULL) return FC_OK;
+  Py_INCREF(describe_exception);
+  describe = describe_exception;
   sem_init(&wanted, 0, 0);
   fc_status status = fc_register_taken("farcall.python.run", NULL);
   if (status == FC_OK) status = fc_register(return_name, &want_calls_back, NULL);
-  if (status == FC_OK) status = fcp_register_latest();
+  return status == FC_OK ? fcp_register_latest() : status;
+}
+
+/// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers. If
+/// the socket is -1, the process was started as a target; otherwise returns None.
+PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
+  (void)module;
+  int socket = -1;
+  PyObject* describe_exception = NULL;
+  if (!PyArg_ParseTuple(arguments, "iO", &socket, &describe_exception)) return NULL;
+  fc_status status = fcp_register_calls(describe_exception);
   Py_BEGIN_ALLOW_THREADS
   if (status == FC_OK) status = fc_serve_open(socket, &served);
   Py_END_ALLOW_THREADS
   if (status != FC_OK) return fcp_raise(status);
+  if (served == NULL) Py_RETURN_NONE;
   job = (fcp_job*)fcp_job_of_worker(served);
   Py_XINCREF((PyObject*)job);
   return (PyObject*)job;

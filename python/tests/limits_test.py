@@ -20,7 +20,8 @@ class Arguments(support.TestCase):
     def test_wrong_arguments_of_executors_are_refused(self):
         whole = "must be a whole number"
         for error, text, options in (
-                (TypeError, f"max_workers {whole}.*not 'a' .a str", {"max_workers": "a"}),
+                (TypeError, f"max_workers {whole}.*not b'a' .a bytes", {"max_workers": b"a"}),
+                (ValueError, "no transport", {"max_workers": "a"}),
                 (TypeError, f"max_workers {whole}", {"max_workers": True}),
                 (TypeError, f"max_workers {whole}", {"max_workers": 1.5}),
                 (ValueError, "max_workers must be at least 0", {"max_workers": -1}),

@@ -1,6 +1,7 @@
 """Base of the tests of the package."""
 
 import faulthandler
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,8 @@ import unittest
 import farcall
 
 GUARD_SECONDS = 60
+# Targets start slowly on a machine with much other work.
+os.environ.setdefault("FARCALL_START_TIMEOUT_MS", "45000")
 TemporaryFolder = tempfile.TemporaryDirectory
 
 try:

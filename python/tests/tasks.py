@@ -295,3 +295,8 @@ def allocate(megabytes):
 
 
 _kept = []
+
+
+def has_module(name):
+    """True if the worker has imported a module."""
+    return name in sys.modules
