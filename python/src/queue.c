@@ -87,6 +87,7 @@ int fcp_queue_add(PyObject* object, fc_future* future, PyObject* token, void* ca
 typedef struct python_call {
   fcp_job* job;
   uint32_t node;
+  PyObject* message; ///< owns blocks that the worker reads until the call has ended
 } python_call;
 
 static PyObject* finish_python(void* data, fc_future* future) {
@@ -101,6 +102,7 @@ static PyObject* finish_python(void* data, fc_future* future) {
     if (result == NULL && !PyErr_Occurred())
       PyErr_SetString(PyExc_RuntimeError, "the node has returned the call");
   }
+  Py_DECREF(call.message);
   Py_DECREF((PyObject*)call.job);
   return result;
 }
@@ -130,7 +132,8 @@ static PyObject* queue_send(PyObject* object, PyObject* arguments) {
     return call == NULL ? PyErr_NoMemory() : fcp_raise(status);
   }
   Py_INCREF((PyObject*)self->job);
-  *call = (python_call){self->job, id};
+  Py_INCREF(message);
+  *call = (python_call){self->job, id, message};
   if (fcp_queue_add(object, future, token, call, &finish_python) != 0) return NULL;
   Py_RETURN_NONE;
 }
