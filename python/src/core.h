@@ -124,7 +124,9 @@ typedef struct fcp_node {
   bool chosen;   ///< true if fcp_begin_call() may choose the node
   bool ready;    ///< true if the node could be chosen at any time
   bool called;   ///< true if the node got a call since it could be chosen first
+  bool tracked;  ///< true after Job.track(); before, fcp_free_node() gives the node one call
   void* latest;  ///< mapped memory of the node, with the highest number of a call that has begun
+  uint64_t untracked; ///< calls up to this number may have begun before the node used the memory
 } fcp_node;
 
 /// Job of this process, as the host or as a worker that calls other workers.
@@ -225,6 +227,7 @@ typedef struct fcp_future {
   uint32_t node;    ///< node of the call
   bool has_node;    ///< true once the call was sent
   bool is_express;  ///< true while the future is in a list of Express
+  bool is_queued;   ///< true while a queue of farcall refers to the future, and owns it
   uint64_t number;  ///< number of the call, by which it can be stopped
   PyObject* result; ///< or NULL
   PyObject* exception;
@@ -260,6 +263,8 @@ int fcp_add_results_type(PyObject* module);
 // ---- the fast way of calls (express.c) ----------------------------------------------------------
 
 int fcp_add_express_type(PyObject* module);
+/// Returns the number of the last call that was sent.
+uint64_t fcp_last_number(PyObject* express);
 /// True if the completion with this tag is for fcp_complete().
 bool fcp_is_express_tag(uint64_t tag);
 /// Ends a call of Express. Returns an element for Job.take(), or None.

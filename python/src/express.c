@@ -96,6 +96,7 @@ static int express_traverse(PyObject* object, visitproc visit, void* arg) {
   return 0;
 }
 
+/// Takes a future out of its list, which has owned it.
 static void unlink_future(fcp_express* self, fcp_future* f) {
   list* const from = &self->lists[f->node];
   *(f->previous == NULL ? &from->first : &f->previous->next) = f->next;
@@ -105,6 +106,7 @@ static void unlink_future(fcp_express* self, fcp_future* f) {
   f->is_express = false;
   --from->count;
   --self->total;
+  Py_DECREF((PyObject*)f);
 }
 
 static int express_clear(PyObject* object) {
@@ -114,8 +116,9 @@ static int express_clear(PyObject* object) {
   for (uint32_t i = 0; i < self->list_count; ++i) {
     while (self->lists[i].first != NULL) {
       fcp_future* const f = self->lists[i].first;
+      if (f->is_queued) Py_DECREF((PyObject*)f); // the queue was closed, and does not give it back
+      f->is_queued = false;
       unlink_future(self, f);
-      Py_DECREF((PyObject*)f);
     }
   }
   PyObject* const job = (PyObject*)self->job;
@@ -185,12 +188,13 @@ PyObject* fcp_complete(fcp_job* job, const fc_completion* completion) {
   fcp_future* const f = (fcp_future*)(uintptr_t)(completion->tag & ~express_bit);
   const uint32_t node = f->node;
   fcp_end_call(job, node);
+  f->is_queued = false;
   int outcome = 0;
   PyObject* value = fcp_outcome_of(completion->future, node, &outcome);
   fcp_express* const self = (fcp_express*)job->express;
   const bool is_express = f->is_express && self != NULL;
-  if (is_express) unlink_future(self, f);
   if (is_express && outcome == 0 && f->made == NULL && f->state == FCP_RUNNING) {
+    unlink_future(self, f);
     f->result = value;
     f->state = FCP_FINISHED;
     fcp_forget_call(f);
@@ -198,11 +202,13 @@ PyObject* fcp_complete(fcp_job* job, const fc_completion* completion) {
     Py_DECREF((PyObject*)f);
     Py_RETURN_NONE;
   }
-  // The pool finds calls that it knows by their numbers.
-  PyObject* const tag =
-      is_express ? (PyObject*)f : PyLong_FromUnsignedLongLong((unsigned long long)f->number);
-  if (!is_express) Py_DECREF((PyObject*)f);
-  return Py_BuildValue("(NIiN)", tag, (unsigned)node, outcome, value);
+  // The pool finds calls that it knows by their numbers. Other calls stay in the list until
+  // hand_over(), so that their node counts as busy.
+  if (is_express) return Py_BuildValue("(NIiN)", (PyObject*)f, (unsigned)node, outcome, value);
+  PyObject* const each =
+      Py_BuildValue("(KIiN)", (unsigned long long)f->number, (unsigned)node, outcome, value);
+  Py_DECREF((PyObject*)f);
+  return each;
 }
 
 /// Handles completions that were taken from the queue. Returns 1 if one was left to the pool's
@@ -353,6 +359,8 @@ static bool send_to(fcp_express* self, fc_node node, list* to, fcp_future* f, Py
   }
   if (to->first == NULL) to->since = (double)fcp_now_ns() * 1e-9;
   append_future(self, to, f);
+  f->is_queued = true;
+  Py_INCREF((PyObject*)f);
   return true;
 }
 
@@ -451,6 +459,10 @@ static PyObject* express_hand_over(PyObject* object, PyObject* arguments) {
   }
   if (message == NULL) return NULL;
   return Py_BuildValue("(KN)", (unsigned long long)f->number, message);
+}
+
+uint64_t fcp_last_number(PyObject* express) {
+  return express == NULL ? UINT64_MAX : ((fcp_express*)express)->next;
 }
 
 /// number(): the number of the next call. Numbers grow in the order of sending.

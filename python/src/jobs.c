@@ -206,6 +206,8 @@ static PyObject* job_track(PyObject* object, PyObject* id_object) {
   found = find_node(self, (uint32_t)id);
   if (found != NULL) {
     found->latest = latest;
+    found->tracked = true;
+    found->untracked = fcp_last_number(self->express);
   } else if (latest != NULL) {
     fc_unmap(latest);
   }
@@ -218,7 +220,8 @@ static PyObject* job_may_have_begun(PyObject* object, PyObject* arguments) {
   unsigned long number = 0;
   if (!PyArg_ParseTuple(arguments, "Ik", &id, &number)) return NULL;
   const fcp_node* const node = find_node((fcp_job*)object, id);
-  return PyBool_FromLong(node == NULL || fcp_may_have_begun(node->latest, number));
+  return PyBool_FromLong(node == NULL || number <= node->untracked ||
+                         fcp_may_have_begun(node->latest, number));
 }
 
 /// remove(id): ends a node when its calls have ended.
@@ -313,7 +316,7 @@ int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
 
 bool fcp_free_node(fcp_job* self, uint32_t most, fc_node* node) {
   const fcp_node* const found = least_busy(self);
-  if (found == NULL || found->busy >= most) return false;
+  if (found == NULL || found->busy >= (found->tracked ? most : 1)) return false;
   *node = found->node;
   return true;
 }

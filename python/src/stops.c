@@ -76,6 +76,7 @@ fc_status fcp_tell(fc_node node, fc_function function, const void* bytes, size_t
 
 static _Atomic(_Atomic uint64_t*) latest;
 
+static const int64_t track_ns = 1000000000; ///< time that a worker has for fcp_track()
 static const char latest_name[] = "farcall.python.latest";
 
 static void note_latest(fc_reply* reply, const void* bytes, size_t size, void* user) {
@@ -90,6 +91,7 @@ static void note_latest(fc_reply* reply, const void* bytes, size_t size, void* u
 void* fcp_track(fc_job* job, fc_node node) {
   fc_span memory;
   void* here = NULL;
+  node = fc_within(node, track_ns);
   if (fc_allocate(node, sizeof(uint64_t), &memory) != FC_OK) return NULL;
   if (fc_map_hold(job, memory, &here) != FC_OK) return NULL;
   atomic_store((_Atomic uint64_t*)here, 0);
