@@ -120,12 +120,12 @@ fc_function fcp_define_function(void);
 /// A node to which a job sends calls.
 typedef struct fcp_node {
   fc_node node;
-  uint32_t busy; ///< calls that have not ended
-  bool chosen;   ///< true if fcp_begin_call() may choose the node
-  bool ready;    ///< true if the node could be chosen at any time
-  bool called;   ///< true if the node got a call since it could be chosen first
-  bool tracked;  ///< true after Job.track(); before, fcp_free_node() gives the node one call
-  void* latest;  ///< mapped memory of the node, with the highest number of a call that has begun
+  uint32_t busy;      ///< calls that have not ended
+  bool chosen;        ///< true if fcp_begin_call() may choose the node
+  bool ready;         ///< true if the node could be chosen at any time
+  bool called;        ///< true if the node got a call since it could be chosen first
+  bool tracked;       ///< true after Job.track(); before, fcp_free_node() gives the node one call
+  void* notes;        ///< mapped memory of the node, with the calls that it has begun
   uint64_t untracked; ///< calls up to this number may have begun before the node used the memory
 } fcp_node;
 
@@ -287,12 +287,12 @@ bool fcp_end_run(fcp_run run);
 /// True if the pending exception is the exception that stops a call.
 bool fcp_is_stop(void);
 /// Registers the handler that fcp_track() calls. Call it before the process serves.
-fc_status fcp_register_latest(void);
+fc_status fcp_register_notes(void);
 /// Lets the worker note which calls of this process have begun, in memory that this process reads.
 /// Returns its address here, or NULL if there is none. Needs no GIL.
 void* fcp_track(fc_job* job, fc_node node);
-/// True if the call may have begun. `latest` is the address from fcp_track().
-bool fcp_may_have_begun(const void* latest, uint64_t call);
+/// True if the call may have begun. `notes` is the address from fcp_track().
+bool fcp_may_have_begun(const void* notes, uint64_t call);
 /// Asks a worker to stop a call of this process: not to run it, or to raise an exception in it.
 fc_status fcp_ask_to_stop(fc_node node, uint64_t call);
 PyObject* fcp_set_stop(PyObject* module, PyObject* type);
