@@ -89,10 +89,14 @@ class Pool(Staff):
         return future
 
     def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool,
-                     seconds: float | None = None) -> Future[Any]:
-        """Calls a function for each row of arguments, as one call. Works after shut() as long as a map() goes on."""
+                     seconds: float | None = None, least: int = 1) -> Future[Any]:
+        """Calls a function for each row of arguments, as one call. Works after shut() as long as a map() goes on.
+
+        Workers get up to `least` such calls in any case.
+        """
         if seconds is None and self.express.is_open:
-            made: Future[Any] = self.express.submit(_functions.apply_chunk, (function, rows, is_flat), {})
+            made: Future[Any] = self.express.submit(_functions.apply_chunk, (function, rows, is_flat), {},
+                                                        least)
             return made
         future: Future[Any] = Future()
         try:
@@ -102,10 +106,6 @@ class Pool(Staff):
             return future
         self.enqueue(Call(future, target, message, function, seconds), self._is_shut and not self._has_ended)
         return future
-
-    def has_room(self) -> bool:
-        """True if a call would be sent at once."""
-        return not self._pending and self.express.has_room()
 
     def frozen(self, function: Callable[..., Any]) -> Any:
         """Returns the Function for the present state of a function."""

@@ -315,12 +315,12 @@ static int drain(fcp_express* self, int64_t timeout_ns) {
 }
 
 /// Finds a free node. If calls are short, waits a little for one. Returns -1 for an error.
-static int find_free(fcp_express* self, fc_node* node) {
+static int find_free(fcp_express* self, uint32_t least, fc_node* node) {
   const bool is_short = self->seconds < short_seconds && self->total != 0;
   for (int i = 0; i <= (is_short ? 1 : 0); ++i) {
     if (i == 1 && drain(self, most_wait_ns) != 0) return -1;
     if (self->is_open && self->job != NULL && self->job->job != NULL &&
-        fcp_free_node(self->job, window(self), node)) {
+        fcp_free_node(self->job, window(self) < least ? least : window(self), node)) {
       return 1;
     }
   }
@@ -365,7 +365,7 @@ static bool send_to(fcp_express* self, fc_node node, list* to, fcp_future* f, Py
 }
 
 static PyObject* start(fcp_express* self, PyObject* called, PyObject* function, PyObject* arguments,
-                       PyObject* keywords) {
+                       PyObject* keywords, uint32_t least) {
   fcp_future* const f = fcp_new_future();
   if (f == NULL) return NULL;
   bool is_plain = false;
@@ -376,7 +376,7 @@ static PyObject* start(fcp_express* self, PyObject* called, PyObject* function, 
     return (PyObject*)f;
   }
   fc_node node;
-  const int is_free = find_free(self, &node);
+  const int is_free = find_free(self, least, &node);
   list* const to = is_free == 1 ? list_of(self, node.id) : NULL;
   if (is_free < 0 || (is_free == 1 && to == NULL)) {
     Py_DECREF(message);
@@ -413,10 +413,13 @@ static PyObject* start(fcp_express* self, PyObject* called, PyObject* function, 
   return (PyObject*)f;
 }
 
-/// submit(function, arguments, keywords): calls a function, and returns a future.
+/// submit(function, arguments, keywords, least=1): calls a function, and returns a future. Nodes
+/// get up to `least` calls in any case.
 static PyObject* express_submit(PyObject* object, PyObject* const* arguments, Py_ssize_t count) {
   fcp_express* const self = (fcp_express*)object;
-  if (count != 3 || !PyTuple_Check(arguments[1]) || !PyDict_Check(arguments[2])) {
+  const unsigned long least = count == 4 ? PyLong_AsUnsignedLong(arguments[3]) : 1;
+  if (least == (unsigned long)-1 && PyErr_Occurred()) return NULL;
+  if ((count != 3 && count != 4) || !PyTuple_Check(arguments[1]) || !PyDict_Check(arguments[2])) {
     PyErr_SetString(PyExc_TypeError, "submit() takes a function, a tuple and a dict");
     return NULL;
   }
@@ -426,7 +429,8 @@ static PyObject* express_submit(PyObject* object, PyObject* const* arguments, Py
     PyObject* const function = PyDict_GetItemWithError(self->by_name, arguments[0]);
     if (function != NULL) {
       Py_INCREF(function);
-      PyObject* const f = start(self, arguments[0], function, arguments[1], arguments[2]);
+      PyObject* const f =
+          start(self, arguments[0], function, arguments[1], arguments[2], (uint32_t)least);
       Py_DECREF(function);
       return f;
     }
@@ -477,14 +481,6 @@ static PyObject* express_calls(PyObject* object, PyObject* node_object) {
   const unsigned long node = PyLong_AsUnsignedLong(node_object);
   if (PyErr_Occurred()) return NULL;
   return PyLong_FromUnsignedLong(node < self->list_count ? self->lists[node].count : 0);
-}
-
-/// has_room(): True if a node is free.
-static PyObject* express_has_room(PyObject* object, PyObject* unused) {
-  (void)unused;
-  fcp_express* const self = (fcp_express*)object;
-  fc_node node;
-  return PyBool_FromLong(self->job != NULL && fcp_free_node(self->job, window(self), &node));
 }
 
 /// window(): the number of calls that a node gets at a time.
@@ -561,7 +557,6 @@ static PyMethodDef methods[] = {
     {"hand_over", express_hand_over, METH_VARARGS, NULL},
     {"number", express_number, METH_NOARGS, NULL},
     {"calls", express_calls, METH_O, NULL},
-    {"has_room", express_has_room, METH_NOARGS, NULL},
     {"window", express_window, METH_NOARGS, NULL},
     {"since", express_since, METH_O, NULL},
     {"total", express_total, METH_NOARGS, NULL},
