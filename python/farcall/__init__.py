@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
+from concurrent.futures import (ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, CancelledError, as_completed,
+                                wait)
 
 from . import _core, _errors, _pickling
 from ._errors import NodeFailed, RemoteError, RemoteTraceback, StartFailed, Stopped, Timeout
 from ._executor import Executor
 from ._future import Future
 
-__all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed", "RemoteError",
-           "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "as_completed", "wait"]
+__all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "CancelledError", "Executor", "Future", "NodeFailed",
+           "RemoteError", "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "as_completed", "wait"]
 __version__: str = _core.version
 
 _core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads)

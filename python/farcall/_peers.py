@@ -397,7 +397,7 @@ class Guest(Peers):
         self._is_shut = True
 
     def abandon(self) -> None:
-        """Accepts no more calls, and stops those that run."""
+        """Accepts no more calls, and stops the calls that run."""
         self._is_shut = True
         for future in list(self._futures):
             future.stop()

@@ -291,7 +291,7 @@ class Pool(Staff):
         return True
 
     def _begin_stop(self, call: Call, grace: float) -> None:
-        """Asks the worker to stop the call, and to return those that wait behind it."""
+        """Asks the worker to stop the call, and to return the calls that wait behind it."""
         worker = call.worker
         assert worker is not None
         if self._count(worker) > 1:

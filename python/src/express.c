@@ -395,7 +395,7 @@ static PyObject* start(fcp_express* self, PyObject* called, PyObject* function, 
   Py_INCREF(f->function);
   Py_INCREF(f->called);
   if (is_plain) {
-    // Its values never change, so the message can be made again.
+    // Values of plain messages never change, so the message can be made again.
     f->arguments = arguments;
     Py_INCREF(arguments);
     Py_DECREF(message);
