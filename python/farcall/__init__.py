@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
+from concurrent.futures import (ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, CancelledError, as_completed,
+                                wait)
 
 from . import _core, _errors, _pickling
 from ._errors import NodeFailed, RemoteError, RemoteTraceback, StartFailed, Stopped, Timeout
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from . import joblib as joblib
     from ._actors import get
 
-__all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed", "RemoteError",
-           "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "as_completed", "get", "wait"]
+__all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "CancelledError", "Executor", "Future", "NodeFailed",
+           "RemoteError", "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "as_completed", "get", "wait"]
 
 __version__: str = _core.version
 

@@ -149,7 +149,7 @@ PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
   sem_init(&wanted, 0, 0);
   fc_status status = fc_register_taken("farcall.python.run", NULL);
   if (status == FC_OK) status = fc_register(return_name, &want_calls_back, NULL);
-  if (status == FC_OK) status = fcp_register_latest();
+  if (status == FC_OK) status = fcp_register_notes();
   Py_BEGIN_ALLOW_THREADS
   if (status == FC_OK) status = fc_serve_open(socket, &served);
   Py_END_ALLOW_THREADS
