@@ -477,11 +477,12 @@ def executor(key: int, workers: int = 0) -> Executor:
         raise RuntimeError("an Executor can be sent only to its own workers; make another Executor in this process")
     with _lock:
         if _executor is None:
-            _executor = Executor.__new__(Executor)
-            _executor._max_workers = len(_worker.job.alive()) or 1  # pylint: disable=protected-access
-            _executor._pool = Peers(key)  # pylint: disable=protected-access
-            _executor._timeout = None  # pylint: disable=protected-access
-            _executor._set_submit()  # pylint: disable=protected-access
+            made = Executor.__new__(Executor)
+            made._max_workers = len(_worker.job.alive()) or 1  # pylint: disable=protected-access
+            made._pool = Peers(key)  # pylint: disable=protected-access
+            made._timeout = None  # pylint: disable=protected-access
+            made._set_submit()  # pylint: disable=protected-access
+            _executor = made  # at the end, because a stop may raise an exception anywhere before
         # A worker that has just begun may not know all the others yet.
         _executor._max_workers = workers or _executor._max_workers  # pylint: disable=protected-access
         _executor._pool.key = key or _executor._pool.key  # pylint: disable=protected-access
