@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
+from concurrent.futures import (ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, CancelledError, as_completed,
+                                wait)
 
 from . import _core, _errors, _pickling
 from ._errors import (NodeFailed, OutOfMemory, RemoteError, RemoteTraceback, StartFailed, Stopped, Timeout,
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from ._spmd import Equals, spmd
     from ._types import f32, f64, i8, i16, i32, i64, size_t, u8, u16, u32, u64
 
-__all__ = ["ALL_COMPLETED", "Array", "Buffer", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Equals", "Executor", "Future",
-           "In", "InOut", "Job", "Library", "Node", "NodeEvent", "NodeFailed", "Out", "OutOfMemory", "RemoteError",
-           "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "UnknownFunction", "WrongNode", "as_completed",
-           "empty", "f32", "f64", "get", "get_errno", "get_include", "get_library", "i16", "i32", "i64", "i8", "size_t",
-           "spmd", "u16", "u32", "u64", "u8", "wait", "zero_copy"]
+__all__ = ["ALL_COMPLETED", "Array", "Buffer", "CancelledError", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Equals",
+           "Executor", "Future", "In", "InOut", "Job", "Library", "Node", "NodeEvent", "NodeFailed", "Out",
+           "OutOfMemory", "RemoteError", "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "UnknownFunction",
+           "WrongNode", "as_completed", "empty", "f32", "f64", "get", "get_errno", "get_include", "get_library", "i16",
+           "i32", "i64", "i8", "size_t", "spmd", "u16", "u32", "u64", "u8", "wait", "zero_copy"]
 
 __version__: str = _core.version
 

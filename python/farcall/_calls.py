@@ -39,7 +39,8 @@ class Call:
     actor: int | None = None  # number of the actor that the call makes
     is_method = False  # true for a call of an actor, which only its node can run
 
-    __slots__ = ("future", "function", "message", "called", "seconds", "tries", "tag", "worker", "kill_at", "late")
+    __slots__ = ("future", "function", "message", "called", "seconds", "tries", "tag", "worker", "begun_at",
+                 "kill_at", "late")
 
     def __init__(self, future: Future[Any], function: Any, message: Any, called: Any,
                  seconds: float | None = None) -> None:
@@ -51,6 +52,7 @@ class Call:
         self.tries = 0  # workers that have ended during the call
         self.tag = 0
         self.worker: Worker | None = None  # worker that has the call
+        self.begun_at: float | None = None  # time at which the pool has seen that the call runs
         self.kill_at: float | None = None  # time at which the worker of a call that is stopped is killed
         self.late: Exception | None = None  # error of a call whose time is up
         future.call = self
@@ -94,8 +96,8 @@ class MethodCall(Call):
 class Worker:
     """A worker of a pool."""
 
-    __slots__ = ("node", "pid", "index", "actors", "aside", "calls", "begun", "is_ready", "is_full", "has_failed", "must_go", "watched", "since",
-                 "asked", "stops", "failed", "give_up_at")
+    __slots__ = ("node", "pid", "index", "actors", "aside", "calls", "begun", "is_ready", "is_full", "is_tracked",
+                 "has_failed", "must_go", "watched", "since", "asked", "stops", "failed", "give_up_at")
 
     def __init__(self, node: int, pid: int, index: int) -> None:
         self.node = node
@@ -106,6 +108,7 @@ class Worker:
         self.calls: dict[int, Call] = {}  # in the order in which they were sent
         self.begun = 0  # calls that were sent, ever
         self.is_ready = False
+        self.is_tracked = False  # true if it notes which calls it has begun
         self.is_full = False  # true if its lane had no space for a message
         self.has_failed = False
         self.must_go = False  # true if it gets no more calls, and is replaced after its last one

@@ -43,7 +43,7 @@ class InPlace:
         return _run(function, arguments, keywords)
 
     def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool,
-                     seconds: float | None = None) -> Future[Any]:
+                     seconds: float | None = None, least: int = 1) -> Future[Any]:
         """Calls the function for each row."""
         return _run(_functions.apply_chunk, (function, rows, is_flat), {})
 
@@ -60,10 +60,6 @@ class InPlace:
     def pid(self) -> int:
         """Process ID of this process."""
         return os.getpid()
-
-    def has_room(self) -> bool:
-        """Returns True, because calls run at once."""
-        return True
 
     def frozen(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns the function itself."""

@@ -52,18 +52,16 @@ class Map:
                 self._is_exhausted = True
                 self._pool.end_map(self._number)
                 break
-            future = self._pool.submit_chunk(self._function, chunk, self._is_flat, self._seconds)
+            # Chunks of short calls are sent at once, so that workers need not wait for the next one.
+            least = _CHUNKS_PER_WORKER if self._is_adaptive and self._size > 1 else 1
+            future = self._pool.submit_chunk(self._function, chunk, self._is_flat, self._seconds, least)
             self._chunks.append((future, len(chunk)))
             self._ahead += len(chunk)
 
     def _may_send(self) -> bool:
         if self._most_ahead is not None:
             return self._ahead < self._most_ahead
-        if not self._is_adaptive:
-            return True
-        # Chunks of short calls are not worth the thread that sends calls when workers become free.
-        return len(self._chunks) < self._most_chunks and (
-            self._size == 1 or not self._chunks or self._pool.has_room())
+        return not self._is_adaptive or len(self._chunks) < self._most_chunks
 
     def _adapt(self, seconds: float, length: int) -> None:
         if self._is_adaptive and length == self._size:

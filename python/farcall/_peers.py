@@ -173,13 +173,9 @@ class Peers:
             self._finish(tag, EXCEPTION, error)
 
     def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool,
-                     seconds: float | None = None) -> Future[Any]:
+                     seconds: float | None = None, least: int = 1) -> Future[Any]:
         """Calls a function for each row of arguments, as one call."""
         return self.submit(apply_chunk, (function, rows, is_flat), {}, seconds)
-
-    def has_room(self) -> bool:
-        """Returns True, because all calls are sent at once."""
-        return True
 
     def frozen(self, function: Callable[..., Any]) -> Any:
         """Returns the Function for the present state of a function."""
@@ -428,7 +424,7 @@ class Guest(Peers):
         return future
 
     def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool,
-                     seconds: float | None = None) -> Future[Any]:
+                     seconds: float | None = None, least: int = 1) -> Future[Any]:
         """Calls a function for each row of arguments, as one call."""
         return self._submit(apply_chunk, (function, rows, is_flat), {}, seconds)
 
@@ -453,7 +449,7 @@ class Guest(Peers):
         self._is_shut = True
 
     def abandon(self) -> None:
-        """Accepts no more calls, and stops those that run."""
+        """Accepts no more calls, and stops the calls that run."""
         self._is_shut = True
         for future in list(self._futures):
             future.stop()
@@ -481,11 +477,12 @@ def executor(key: int, workers: int = 0) -> Executor:
         raise RuntimeError("an Executor can be sent only to its own workers; make another Executor in this process")
     with _lock:
         if _executor is None:
-            _executor = Executor.__new__(Executor)
-            _executor._max_workers = len(_worker.job.alive()) or 1  # pylint: disable=protected-access
-            _executor._pool = Peers(key)  # pylint: disable=protected-access
-            _executor._timeout = None  # pylint: disable=protected-access
-            _executor._set_submit()  # pylint: disable=protected-access
+            made = Executor.__new__(Executor)
+            made._max_workers = len(_worker.job.alive()) or 1  # pylint: disable=protected-access
+            made._pool = Peers(key)  # pylint: disable=protected-access
+            made._timeout = None  # pylint: disable=protected-access
+            made._set_submit()  # pylint: disable=protected-access
+            _executor = made  # at the end, because a stop may raise an exception anywhere before
         # A worker that has just begun may not know all the others yet.
         _executor._max_workers = workers or _executor._max_workers  # pylint: disable=protected-access
         _executor._pool.key = key or _executor._pool.key  # pylint: disable=protected-access

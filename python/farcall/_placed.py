@@ -93,6 +93,8 @@ class PlacedCalls:
         count = self._count(worker)
         if not worker.is_ready or worker.is_full or count >= self._window():
             return False
+        if count != 0 and not worker.is_tracked:
+            return False  # more calls may be lost if the worker ends
         since = max(worker.since, self.express.since(worker.node))
         return count == 0 or time.monotonic() - since < _LONG_SECONDS
 

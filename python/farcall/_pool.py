@@ -49,7 +49,7 @@ class Pool(Staff):
         super().__init__(settings)
         self._is_full = False  # true if a worker's lane had no space for a message
         self._limits: list[Call] = []  # calls that are being stopped
-        self._has_limits = False  # true if calls have had time limits
+        self._timed: set[Call] = set()  # calls with time limits that were sent
         self._maps: set[int] = set()  # results of map() that were not read to their end
         self._taken: deque[tuple[Any, ...]] = deque()
         self.express = _core.Express(self.job, self, self.functions.by_name, self._pending, self._taken.append)
@@ -107,10 +107,14 @@ class Pool(Staff):
         return future
 
     def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool,
-                     seconds: float | None = None) -> Future[Any]:
-        """Calls a function for each row of arguments, as one call. Works after shut() as long as a map() goes on."""
+                     seconds: float | None = None, least: int = 1) -> Future[Any]:
+        """Calls a function for each row of arguments, as one call. Works after shut() as long as a map() goes on.
+
+        Workers get up to `least` such calls in any case.
+        """
         if seconds is None and self.express.is_open:
-            made: Future[Any] = self.express.submit(_functions.apply_chunk, (function, rows, is_flat), {})
+            made: Future[Any] = self.express.submit(_functions.apply_chunk, (function, rows, is_flat), {},
+                                                        least)
             return made
         future: Future[Any] = Future()
         try:
@@ -120,10 +124,6 @@ class Pool(Staff):
             return future
         self.enqueue(Call(future, target, message, function, seconds), self._is_shut and not self._has_ended)
         return future
-
-    def has_room(self) -> bool:
-        """True if a call would be sent at once."""
-        return not self._pending and self.express.has_room()
 
     def frozen(self, function: Callable[..., Any]) -> Any:
         """Returns the Function for the present state of a function."""
@@ -156,7 +156,6 @@ class Pool(Staff):
                 call.future.forget()
                 raise
             if call.seconds is not None:
-                self._has_limits = True
                 self._watch_ms = max(1, min(self._watch_ms, int(call.seconds * 1000)))
                 if self.express.is_needed:
                     self._wake()
@@ -193,6 +192,8 @@ class Pool(Staff):
         best, least = None, self._window()
         for worker in self._workers.values():
             count = self._count(worker)
+            if count != 0 and not worker.is_tracked:
+                continue  # more calls may be lost if it ends
             if worker.is_ready and not worker.is_full and count < least:
                 best, least = worker, count
                 if least == 0:
@@ -251,6 +252,9 @@ class Pool(Staff):
         if not worker.calls:
             worker.since = time.monotonic()
         worker.calls[tag] = call
+        call.begun_at = None
+        if call.seconds is not None:
+            self._timed.add(call)
         try:
             is_sent = self.job.send(call.function, call.message, worker.node, tag, False)
         except NodeFailed:
@@ -279,6 +283,7 @@ class Pool(Staff):
     def _drop(self, call: Call) -> None:
         assert call.worker is not None
         del self._calls[call.tag]
+        self._timed.discard(call)
         call.worker.calls.pop(call.tag, None)
         call.worker.aside.discard(call.tag)
         self._forget_if_failed(call.worker)
@@ -311,7 +316,7 @@ class Pool(Staff):
         return True
 
     def _begin_stop(self, call: Call, grace: float) -> None:
-        """Asks the worker to stop the call, and to return those that wait behind it."""
+        """Asks the worker to stop the call, and to return the calls that wait behind it."""
         worker = call.worker
         assert worker is not None
         if self._count(worker) > 1:
@@ -342,25 +347,25 @@ class Pool(Staff):
             if call.kill_at is not None and now >= call.kill_at and call.worker is not None:
                 call.kill_at = math.inf
                 self._zygote.kill([call.worker.pid])
-        if not self._has_limits:
-            return
-        for worker in self._workers.values():
-            first = next(iter(worker.calls.values()), None)
-            if first is None or first.seconds is None or first.kill_at is not None:
+        for call in list(self._timed):
+            worker = call.worker
+            if worker is None or call.seconds is None or call.kill_at is not None:
                 continue
-            if now >= worker.since + first.seconds:
-                first.late = Timeout(f"{first.name()} has not ended within its time limit of {first.seconds:g} s on "
-                                     f"node {worker.node} (pid {worker.pid})")
-                self._begin_stop(first, GRACE_SECONDS)
+            if call.begun_at is None and self.job.may_have_begun(worker.node, call.tag):
+                call.begun_at = now
+            if call.begun_at is not None and now >= call.begun_at + call.seconds:
+                call.late = Timeout(f"{call.name()} has not ended within its time limit of {call.seconds:g} s on "
+                                    f"node {worker.node} (pid {worker.pid})")
+                self._begin_stop(call, GRACE_SECONDS)
 
     def _next_limit(self) -> float:
         """Returns the time of the next event for _check_limits()."""
         times = [call.kill_at for call in self._limits if call.kill_at is not None]
-        if self._has_limits:
-            for worker in self._workers.values():
-                first = next(iter(worker.calls.values()), None)
-                if first is not None and first.seconds is not None and first.kill_at is None:
-                    times.append(worker.since + first.seconds)
+        for call in self._timed:
+            if call.kill_at is None and call.seconds is not None:
+                # Calls that have not begun are looked at from time to time.
+                times.append(time.monotonic() + min(call.seconds / 10, _WATCH_MS / 1000) if call.begun_at is None else
+                             call.begun_at + call.seconds)
         return min(times, default=math.inf)
 
     # ---- results
@@ -424,6 +429,7 @@ class Pool(Staff):
 
     def _run(self) -> None:
         self.express.thread = threading.get_ident()
+        self._track()
         while not self._is_done():
             if not self._sleep():
                 continue
@@ -501,7 +507,7 @@ class Pool(Staff):
                 self._is_full = False
                 for worker in self._workers.values():
                     worker.is_full = False
-            if is_idle and (self._limits or self._has_limits):
+            if is_idle and (self._limits or self._timed):
                 self._check_limits()
             # The callbacks of futures may wait for other calls, so these are sent first, to new workers if need be.
             outcomes += self._dispatch()
@@ -511,17 +517,18 @@ class Pool(Staff):
             for node in changed:
                 self._replace(node)
             self._retire()
+            self._track()
         finally:
             settle(outcomes)
 
     def _end_call(self, tag: Any, node: int, what: int, value: Any, outcomes: Outcomes, counts: dict[Worker, int],
                   returned: list[Call]) -> bool:
         """Ends a call, whose future gets its result later. Returns True if the worker has failed."""
-        worker = self._workers[node]
         call = (self._calls.get(tag) if isinstance(tag, int) else
-                self._adopt(tag, what in (RETURNED, UNKNOWN, NODE_FAILED)))
+                tag.call or self._adopt(tag, what in (RETURNED, UNKNOWN, NODE_FAILED)))
         if call is None:
             return False
+        worker = self._workers[node]
         has_failed = what == NODE_FAILED
         is_stopped = call.kill_at is not None
         if is_stopped:
@@ -567,7 +574,7 @@ class Pool(Staff):
             seconds = min(seconds, _FULL_SECONDS)
         if self._ask_stalled():
             seconds = min(seconds, _STALL_SECONDS)
-        if self._limits or self._has_limits:
+        if self._limits or self._timed:
             with self._lock:
                 seconds = min(seconds, max(0.0, self._next_limit() - time.monotonic()))
         return -1 if seconds == math.inf else int(seconds * 1e9)

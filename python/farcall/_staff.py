@@ -36,6 +36,7 @@ class Staff(PlacedCalls):
         self._calls: dict[int, Call] = {}
         self._workers: dict[int, Worker] = {}
         self._pids: dict[int, int] = {}  # process IDs of all workers that the pool has had
+        self._untracked: list[Worker] = []  # workers that do not note which calls they have begun
         self._dying: list[Worker] = []  # workers whose calls wait for the reason of their end
         self._deaths_in_a_row = 0
         self._is_shut = False
@@ -83,12 +84,19 @@ class Staff(PlacedCalls):
             worker = self._workers[node] = Worker(node, pid, index)
             self._pids[node] = pid
             self._watch(worker)
-            self.job.track(node)
+            self._untracked.append(worker)
             if self._initial is None:
                 self._set_ready(worker, True)
             else:
                 self._initialize(worker, outcomes)
         return outcomes + self._dispatch()
+
+    def _track(self) -> None:
+        """Lets new workers note which calls they have begun. Waits for them, so it is not a part of their start."""
+        while self._untracked:
+            worker = self._untracked.pop()
+            self.job.track(worker.node)
+            worker.is_tracked = True
 
     def _set_ready(self, worker: Worker, is_ready: bool) -> bool:
         """Says whether the worker gets calls. Returns True if it has got one."""

@@ -299,11 +299,13 @@ PyObject* fcp_actor_forget(PyObject* module, PyObject* id);
 /// A node to which a job sends calls.
 typedef struct fcp_node {
   fc_node node;
-  uint32_t busy; ///< calls that have not ended
-  bool chosen;   ///< true if fcp_begin_call() may choose the node
-  bool ready;    ///< true if the node could be chosen at any time
-  bool called;   ///< true if the node got a call since it could be chosen first
-  void* latest;  ///< mapped memory of the node, with the highest number of a call that has begun
+  uint32_t busy;      ///< calls that have not ended
+  bool chosen;        ///< true if fcp_begin_call() may choose the node
+  bool ready;         ///< true if the node could be chosen at any time
+  bool called;        ///< true if the node got a call since it could be chosen first
+  bool tracked;       ///< true after Job.track(); before, fcp_free_node() gives the node one call
+  void* notes;        ///< mapped memory of the node, with the calls that it has begun
+  uint64_t untracked; ///< calls up to this number may have begun before the node used the memory
 } fcp_node;
 
 /// Job of this process, as the host or as a worker that calls other workers.
@@ -422,6 +424,7 @@ typedef struct fcp_future {
   uint32_t node;    ///< node of the call
   bool has_node;    ///< true once the call was sent
   bool is_express;  ///< true while the future is in a list of Express
+  bool is_queued;   ///< true while a queue of farcall refers to the future, and owns it
   uint64_t number;  ///< number of the call, by which it can be stopped
   PyObject* result; ///< or NULL
   PyObject* exception;
@@ -457,6 +460,8 @@ int fcp_add_results_type(PyObject* module);
 // ---- the fast way of calls (express.c) ----------------------------------------------------------
 
 int fcp_add_express_type(PyObject* module);
+/// Returns the number of the last call that was sent.
+uint64_t fcp_last_number(PyObject* express);
 /// True if the completion with this tag is for fcp_complete().
 bool fcp_is_express_tag(uint64_t tag);
 /// Ends a call of Express. Returns an element for Job.take(), or None.
@@ -479,12 +484,12 @@ bool fcp_end_run(fcp_run run);
 /// True if the pending exception is the exception that stops a call.
 bool fcp_is_stop(void);
 /// Registers the handler that fcp_track() calls. Call it before the process serves.
-fc_status fcp_register_latest(void);
+fc_status fcp_register_notes(void);
 /// Lets the worker note which calls of this process have begun, in memory that this process reads.
 /// Returns its address here, or NULL if there is none. Needs no GIL.
 void* fcp_track(fc_job* job, fc_node node);
-/// True if the call may have begun. `latest` is the address from fcp_track().
-bool fcp_may_have_begun(const void* latest, uint64_t call);
+/// True if the call may have begun. `notes` is the address from fcp_track().
+bool fcp_may_have_begun(const void* notes, uint64_t call);
 /// Asks a worker to stop a call of this process: not to run it, or to raise an exception in it.
 fc_status fcp_ask_to_stop(fc_node node, uint64_t call);
 PyObject* fcp_set_stop(PyObject* module, PyObject* type);

@@ -96,6 +96,7 @@ static int express_traverse(PyObject* object, visitproc visit, void* arg) {
   return 0;
 }
 
+/// Takes a future out of its list, which has owned it.
 static void unlink_future(fcp_express* self, fcp_future* f) {
   list* const from = &self->lists[f->node];
   *(f->previous == NULL ? &from->first : &f->previous->next) = f->next;
@@ -105,6 +106,7 @@ static void unlink_future(fcp_express* self, fcp_future* f) {
   f->is_express = false;
   --from->count;
   --self->total;
+  Py_DECREF((PyObject*)f);
 }
 
 static int express_clear(PyObject* object) {
@@ -114,8 +116,9 @@ static int express_clear(PyObject* object) {
   for (uint32_t i = 0; i < self->list_count; ++i) {
     while (self->lists[i].first != NULL) {
       fcp_future* const f = self->lists[i].first;
+      if (f->is_queued) Py_DECREF((PyObject*)f); // the queue was closed, and does not give it back
+      f->is_queued = false;
       unlink_future(self, f);
-      Py_DECREF((PyObject*)f);
     }
   }
   PyObject* const job = (PyObject*)self->job;
@@ -185,12 +188,13 @@ PyObject* fcp_complete(fcp_job* job, const fc_completion* completion) {
   fcp_future* const f = (fcp_future*)(uintptr_t)(completion->tag & ~express_bit);
   const uint32_t node = f->node;
   fcp_end_call(job, node);
+  f->is_queued = false;
   int outcome = 0;
   PyObject* value = fcp_outcome_of(job, completion->future, node, &outcome);
   fcp_express* const self = (fcp_express*)job->express;
   const bool is_express = f->is_express && self != NULL;
-  if (is_express) unlink_future(self, f);
   if (is_express && outcome == 0 && f->made == NULL && f->state == FCP_RUNNING) {
+    unlink_future(self, f);
     f->result = value;
     f->state = FCP_FINISHED;
     fcp_forget_call(f);
@@ -198,11 +202,13 @@ PyObject* fcp_complete(fcp_job* job, const fc_completion* completion) {
     Py_DECREF((PyObject*)f);
     Py_RETURN_NONE;
   }
-  // The pool finds calls that it knows by their numbers.
-  PyObject* const tag =
-      is_express ? (PyObject*)f : PyLong_FromUnsignedLongLong((unsigned long long)f->number);
-  if (!is_express) Py_DECREF((PyObject*)f);
-  return Py_BuildValue("(NIiN)", tag, (unsigned)node, outcome, value);
+  // The pool finds calls that it knows by their numbers. Other calls stay in the list until
+  // hand_over(), so that their node counts as busy.
+  if (is_express) return Py_BuildValue("(NIiN)", (PyObject*)f, (unsigned)node, outcome, value);
+  PyObject* const each =
+      Py_BuildValue("(KIiN)", (unsigned long long)f->number, (unsigned)node, outcome, value);
+  Py_DECREF((PyObject*)f);
+  return each;
 }
 
 /// Handles completions that were taken from the queue. Returns 1 if one was left to the pool's
@@ -319,12 +325,12 @@ static PyObject* express_poll(PyObject* object, PyObject* timeout) {
 }
 
 /// Finds a free node. If calls are short, waits a little for one. Returns -1 for an error.
-static int find_free(fcp_express* self, fc_node* node) {
+static int find_free(fcp_express* self, uint32_t least, fc_node* node) {
   const bool is_short = self->seconds < short_seconds && self->total != 0;
   for (int i = 0; i <= (is_short ? 1 : 0); ++i) {
     if (i == 1 && drain(self, most_wait_ns) != 0) return -1;
     if (self->is_open && self->job != NULL && self->job->job != NULL &&
-        fcp_free_node(self->job, window(self), node)) {
+        fcp_free_node(self->job, window(self) < least ? least : window(self), node)) {
       return 1;
     }
   }
@@ -365,11 +371,13 @@ static bool send_to(fcp_express* self, fc_node node, list* to, fcp_future* f, Py
   }
   if (to->first == NULL) to->since = (double)fcp_now_ns() * 1e-9;
   append_future(self, to, f);
+  f->is_queued = true;
+  Py_INCREF((PyObject*)f);
   return true;
 }
 
 static PyObject* start(fcp_express* self, PyObject* called, PyObject* function, PyObject* arguments,
-                       PyObject* keywords) {
+                       PyObject* keywords, uint32_t least) {
   fcp_future* const f = fcp_new_future();
   if (f == NULL) return NULL;
   bool is_plain = false;
@@ -380,7 +388,7 @@ static PyObject* start(fcp_express* self, PyObject* called, PyObject* function, 
     return (PyObject*)f;
   }
   fc_node node;
-  const int is_free = find_free(self, &node);
+  const int is_free = find_free(self, least, &node);
   list* const to = is_free == 1 ? list_of(self, node.id) : NULL;
   if (is_free < 0 || (is_free == 1 && to == NULL)) {
     Py_DECREF(message);
@@ -399,7 +407,7 @@ static PyObject* start(fcp_express* self, PyObject* called, PyObject* function, 
   Py_INCREF(f->function);
   Py_INCREF(f->called);
   if (is_plain) {
-    // Its values never change, so the message can be made again.
+    // Values of plain messages never change, so the message can be made again.
     f->arguments = arguments;
     Py_INCREF(arguments);
     Py_DECREF(message);
@@ -417,10 +425,13 @@ static PyObject* start(fcp_express* self, PyObject* called, PyObject* function, 
   return (PyObject*)f;
 }
 
-/// submit(function, arguments, keywords): calls a function, and returns a future.
+/// submit(function, arguments, keywords, least=1): calls a function, and returns a future. Nodes
+/// get up to `least` calls in any case.
 static PyObject* express_submit(PyObject* object, PyObject* const* arguments, Py_ssize_t count) {
   fcp_express* const self = (fcp_express*)object;
-  if (count != 3 || !PyTuple_Check(arguments[1]) || !PyDict_Check(arguments[2])) {
+  const unsigned long least = count == 4 ? PyLong_AsUnsignedLong(arguments[3]) : 1;
+  if (least == (unsigned long)-1 && PyErr_Occurred()) return NULL;
+  if ((count != 3 && count != 4) || !PyTuple_Check(arguments[1]) || !PyDict_Check(arguments[2])) {
     PyErr_SetString(PyExc_TypeError, "submit() takes a function, a tuple and a dict");
     return NULL;
   }
@@ -430,7 +441,8 @@ static PyObject* express_submit(PyObject* object, PyObject* const* arguments, Py
     PyObject* const function = PyDict_GetItemWithError(self->by_name, arguments[0]);
     if (function != NULL) {
       Py_INCREF(function);
-      PyObject* const f = start(self, arguments[0], function, arguments[1], arguments[2]);
+      PyObject* const f =
+          start(self, arguments[0], function, arguments[1], arguments[2], (uint32_t)least);
       Py_DECREF(function);
       return f;
     }
@@ -465,6 +477,10 @@ static PyObject* express_hand_over(PyObject* object, PyObject* arguments) {
   return Py_BuildValue("(KN)", (unsigned long long)f->number, message);
 }
 
+uint64_t fcp_last_number(PyObject* express) {
+  return express == NULL ? UINT64_MAX : ((fcp_express*)express)->next;
+}
+
 /// number(): the number of the next call. Numbers grow in the order of sending.
 static PyObject* express_number(PyObject* object, PyObject* unused) {
   (void)unused;
@@ -477,14 +493,6 @@ static PyObject* express_calls(PyObject* object, PyObject* node_object) {
   const unsigned long node = PyLong_AsUnsignedLong(node_object);
   if (PyErr_Occurred()) return NULL;
   return PyLong_FromUnsignedLong(node < self->list_count ? self->lists[node].count : 0);
-}
-
-/// has_room(): True if a node is free.
-static PyObject* express_has_room(PyObject* object, PyObject* unused) {
-  (void)unused;
-  fcp_express* const self = (fcp_express*)object;
-  fc_node node;
-  return PyBool_FromLong(self->job != NULL && fcp_free_node(self->job, window(self), &node));
 }
 
 /// window(): the number of calls that a node gets at a time.
@@ -562,7 +570,6 @@ static PyMethodDef methods[] = {
     {"hand_over", express_hand_over, METH_VARARGS, NULL},
     {"number", express_number, METH_NOARGS, NULL},
     {"calls", express_calls, METH_O, NULL},
-    {"has_room", express_has_room, METH_NOARGS, NULL},
     {"window", express_window, METH_NOARGS, NULL},
     {"since", express_since, METH_O, NULL},
     {"total", express_total, METH_NOARGS, NULL},

@@ -116,7 +116,7 @@ static void job_dealloc(PyObject* object) {
   fcp_job* const self = (fcp_job*)object;
   if (self->job != NULL) end_job(self);
   for (size_t i = 0; i < self->node_count; ++i) {
-    if (self->nodes[i].latest != NULL) fc_unmap(self->nodes[i].latest);
+    if (self->nodes[i].notes != NULL) fc_unmap(self->nodes[i].notes);
   }
   fcp_store_free(self->store);
   free(self->nodes);
@@ -207,7 +207,7 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
   if (PyErr_Occurred()) return NULL;
   fcp_node* const node = find_node(self, (uint32_t)id);
   if (node != NULL) {
-    if (node->latest != NULL) fc_unmap(node->latest);
+    if (node->notes != NULL) fc_unmap(node->notes);
     *node = self->nodes[--self->node_count];
   }
   fcp_store_collect(self->store);
@@ -223,15 +223,17 @@ static PyObject* job_track(PyObject* object, PyObject* id_object) {
   if (found == NULL) Py_RETURN_NONE;
   const fc_node node = found->node;
   fc_job* const job = self->job;
-  void* latest = NULL;
+  void* notes = NULL;
   Py_BEGIN_ALLOW_THREADS
-  latest = fcp_track(job, node);
+  notes = fcp_track(job, node);
   Py_END_ALLOW_THREADS
   found = find_node(self, (uint32_t)id);
   if (found != NULL) {
-    found->latest = latest;
-  } else if (latest != NULL) {
-    fc_unmap(latest);
+    found->notes = notes;
+    found->tracked = true;
+    found->untracked = fcp_last_number(self->express);
+  } else if (notes != NULL) {
+    fc_unmap(notes);
   }
   Py_RETURN_NONE;
 }
@@ -242,7 +244,8 @@ static PyObject* job_may_have_begun(PyObject* object, PyObject* arguments) {
   unsigned long number = 0;
   if (!PyArg_ParseTuple(arguments, "Ik", &id, &number)) return NULL;
   const fcp_node* const node = find_node((fcp_job*)object, id);
-  return PyBool_FromLong(node == NULL || fcp_may_have_begun(node->latest, number));
+  return PyBool_FromLong(node == NULL || number <= node->untracked ||
+                         fcp_may_have_begun(node->notes, number));
 }
 
 /// remove(id): ends a node when its calls have ended.
@@ -352,7 +355,7 @@ int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
 
 bool fcp_free_node(fcp_job* self, uint32_t most, fc_node* node) {
   const fcp_node* const found = least_busy(self);
-  if (found == NULL || found->busy >= most) return false;
+  if (found == NULL || found->busy >= (found->tracked ? most : 1)) return false;
   *node = found->node;
   return true;
 }

@@ -150,7 +150,7 @@ fc_status fcp_register_calls(PyObject* describe_exception) {
   sem_init(&wanted, 0, 0);
   fc_status status = fc_register_taken("farcall.python.run", NULL);
   if (status == FC_OK) status = fc_register(return_name, &want_calls_back, NULL);
-  return status == FC_OK ? fcp_register_latest() : status;
+  return status == FC_OK ? fcp_register_notes() : status;
 }
 
 /// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers. If

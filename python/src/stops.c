@@ -70,38 +70,64 @@ fc_status fcp_tell(fc_node node, fc_function function, const void* bytes, size_t
 }
 
 // A worker that ends has often not begun all calls that it has got. To tell its host, the worker
-// stores the highest number of a call of the host that has begun, in memory that the host reads,
-// too. Numbers grow in the order of sending. A call with a lower number may have begun or not, if
-// several threads of the host send calls.
+// stores the numbers of the host's calls that it begins, in memory that the host reads, too. Each
+// number stays there until the next call takes its place: then the worker has sent the reply.
 
-static _Atomic(_Atomic uint64_t*) latest;
+enum { most_noted = 64 };
 
-static const char latest_name[] = "farcall.python.latest";
+/// Calls of the host that a worker has begun.
+typedef struct notes {
+  _Atomic uint64_t overflow;          ///< highest number of a call that is not in `begun`
+  _Atomic uint64_t begun[most_noted]; ///< the last calls of the entries of `calls`
+} notes;
 
-static void note_latest(fc_reply* reply, const void* bytes, size_t size, void* user) {
+static _Atomic(notes*) noted;
+
+static const int64_t track_ns = 1000000000; ///< time that a worker has for fcp_track()
+static const char notes_name[] = "farcall.python.notes";
+
+static void use_notes(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)reply;
   (void)user;
   uint64_t address = 0;
   if (size != sizeof address) return;
   memcpy(&address, bytes, size);
-  latest = (_Atomic uint64_t*)(uintptr_t)address;
+  noted = (notes*)(uintptr_t)address;
+}
+
+fc_status fcp_register_notes(void) { return fc_register(notes_name, &use_notes, NULL); }
+
+static void note(unsigned entry, uint64_t call) {
+  notes* const to = noted;
+  if (to == NULL) return;
+  if (entry < most_noted) {
+    to->begun[entry] = call;
+  } else if (call > to->overflow) {
+    to->overflow = call;
+  }
 }
 
 void* fcp_track(fc_job* job, fc_node node) {
   fc_span memory;
   void* here = NULL;
-  if (fc_allocate(node, sizeof(uint64_t), &memory) != FC_OK) return NULL;
+  node = fc_within(node, track_ns);
+  if (fc_allocate(node, sizeof(notes), &memory) != FC_OK) return NULL;
   if (fc_map_hold(job, memory, &here) != FC_OK) return NULL;
-  atomic_store((_Atomic uint64_t*)here, 0);
-  const fc_function function = fc_named(latest_name);
+  memset(here, 0, sizeof(notes));
+  const fc_function function = fc_named(notes_name);
   if (fc_call(node, function, &memory.address, sizeof memory.address, NULL, 0, NULL) == FC_OK)
     return here;
   fc_unmap(here);
   return NULL;
 }
 
-bool fcp_may_have_begun(const void* noted, uint64_t call) {
-  return noted == NULL || call <= atomic_load((const _Atomic uint64_t*)noted);
+bool fcp_may_have_begun(const void* memory, uint64_t call) {
+  const notes* const from = memory;
+  if (from == NULL || call <= from->overflow) return true;
+  for (unsigned i = 0; i < most_noted; ++i) {
+    if (from->begun[i] == call) return true;
+  }
+  return false;
 }
 
 /// set_stop(type): lets calls be stopped by an exception of this type.
@@ -137,8 +163,7 @@ fcp_run fcp_begin_run(const fc_taken* call, uint64_t number) {
   entry->thread = is_main ? 0 : PyThread_get_thread_ident();
   entry->wanted = 0;
   entry->call = number;
-  _Atomic uint64_t* const noted = entry->caller == 0 ? latest : NULL;
-  if (noted != NULL && number > *noted) *noted = number;
+  if (entry->caller == 0) note(i, number);
   if (i >= used) used = i + 1;
   return (fcp_run){(int)i, stopped_count != 0 && is_stopped(number, entry->caller)};
 }
@@ -175,5 +200,3 @@ PyObject* fcp_on_stop(PyObject* module, PyObject* arguments) {
   PyErr_SetNone(stop_type);
   return NULL;
 }
-
-fc_status fcp_register_latest(void) { return fc_register(latest_name, &note_latest, NULL); }

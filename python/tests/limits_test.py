@@ -68,7 +68,7 @@ class Arguments(support.TestCase):
 class Memory(support.TestCase):
     """max_rss."""
 
-    def test_worker_with_too_much_memory_is_replaced_after_its_call(self):
+    def test_worker_with_too_much_memory_is_replaced(self):
         executor = self.executor(1, max_rss="120MiB")
         first = executor.submit(os.getpid).result()
         self.assertEqual(executor.submit(os.getpid).result(), first)
@@ -151,7 +151,7 @@ class Ends(support.TestCase):
         gc.collect()
         self.assertEqual(add(3), 3)
 
-    def test_function_tells_the_worker_and_the_name_of_the_function(self):
+    def test_function_tells_the_worker_and_its_name(self):
         with self.assertRaisesRegex(farcall.NodeFailed, r"node 1 \(pid \d+\) was killed by SIGKILL while it ran die;"):
             self.executor(1).function(tasks.die)()
 
@@ -159,7 +159,7 @@ class Ends(support.TestCase):
 class StoppedWorkers(support.TestCase):
     """Workers that take no messages."""
 
-    def test_submit_does_not_wait_for_a_worker_that_is_stopped(self):
+    def test_submit_does_not_wait_for_stopped_workers(self):
         executor = self.executor(1)
         pid = executor.submit(os.getpid).result()
         os.kill(pid, signal.SIGSTOP)

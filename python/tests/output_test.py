@@ -41,7 +41,7 @@ class Lines(support.TestCase):
             running.result()
 
     def test_lines_keep_their_order(self):
-        lines = self.lines_of(lambda executor: list(executor.map(talking.print_lines, range(2000))))
+        lines = self.lines_of(lambda executor: executor.submit(talking.print_many, 2000).result())
         self.assertEqual([line for _, stream, line in lines if stream == 1], [f"line {i}" for i in range(2000)])
 
     def test_output_of_commands_and_of_dying_workers_arrives(self):

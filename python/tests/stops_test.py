@@ -52,7 +52,7 @@ class Stops(support.TestCase):
             self.assert_cancelled(future)
             self.assertEqual(executor.submit(os.getpid).result(), pid)
 
-    def test_call_that_does_not_end_is_killed_after_the_grace(self):
+    def test_stubborn_call_is_killed_after_the_grace(self):
         executor = self.executor(1)
         future, pid = self.started(executor, tasks.sleep_stubbornly)
         waiting = [executor.submit(tasks.same, number) for number in range(10)]
@@ -61,7 +61,7 @@ class Stops(support.TestCase):
         self.assertEqual([each.result() for each in waiting], list(range(10)))
         self.assertTrue(support.is_gone(pid))
 
-    def test_calls_that_were_sent_behind_a_stopped_call_are_not_lost(self):
+    def test_calls_behind_a_stopped_call_are_not_lost(self):
         executor = self.executor(1)
         # After many short calls, workers get several calls at a time.
         farcall.wait([executor.submit(tasks.same, number) for number in range(3000)])
@@ -72,7 +72,7 @@ class Stops(support.TestCase):
         self.assert_cancelled(stubborn)
         self.assertEqual([each.result() for each in waiting], list(range(40)))
 
-    def test_calls_that_were_sent_and_have_not_begun_do_not_run(self):
+    def test_stopped_calls_that_have_not_begun_never_run(self):
         executor = self.executor(1)
         farcall.wait([executor.submit(tasks.same, number) for number in range(3000)])
         first = executor.submit(tasks.note_and_sleep, self.path)

@@ -13,6 +13,12 @@ def print_lines(number):
     return number
 
 
+def print_many(count):
+    """Prints lines one after the other."""
+    for number in range(count):
+        print_lines(number)
+
+
 def print_from_a_child():
     """Prints by a command."""
     return os.system("echo from a child")
