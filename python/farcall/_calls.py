@@ -97,7 +97,8 @@ class Worker:
     """A worker of a pool."""
 
     __slots__ = ("node", "pid", "index", "actors", "aside", "calls", "begun", "is_ready", "is_full", "is_tracked",
-                 "has_failed", "must_go", "watched", "since", "asked", "stops", "failed", "give_up_at")
+                 "has_failed", "must_go", "watched", "since", "asked", "stops", "failed", "give_up_at",
+                 "track_attempts")
 
     def __init__(self, node: int, pid: int, index: int) -> None:
         self.node = node
@@ -109,6 +110,7 @@ class Worker:
         self.begun = 0  # calls that were sent, ever
         self.is_ready = False
         self.is_tracked = False  # true if it notes which calls it has begun
+        self.track_attempts = 0
         self.is_full = False  # true if its lane had no space for a message
         self.has_failed = False
         self.must_go = False  # true if it gets no more calls, and is replaced after its last one

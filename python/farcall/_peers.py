@@ -255,6 +255,14 @@ class Peers:
         call.kill_at = self._limits[call.tag] = time.monotonic() + grace
         self.job.stop(call.future.node or 0, call.tag)
 
+    @staticmethod
+    def _explained(error: BaseException, call: Call) -> NodeFailed:
+        """Returns an error that names the function of a call whose worker has ended."""
+        node = call.future.node or 0
+        explained = NodeFailed(f"node {node} has ended while it ran {call.name()}")
+        explained.node, explained.__cause__ = node, error
+        return explained
+
     def _finish(self, tag: int, outcome: int, value: Any) -> None:
         with self._lock:
             call, counter = self._calls.pop(tag, (None, None))
@@ -280,6 +288,8 @@ class Peers:
         elif outcome in (STOPPED, RETURNED, UNKNOWN):
             settle([call.stopped()])
         else:
+            if outcome == NODE_FAILED:
+                value = self._explained(value, call)
             settle([(call.future, RESULT if outcome == RESULT else EXCEPTION, value)])
         if counter is not None and ends_later:
             counter.end()

@@ -540,7 +540,8 @@ class Pool(Staff):
         tag = call.tag
         if what in (RESULT, EXCEPTION) and tag not in worker.aside:
             counts[worker] = counts.get(worker, 0) + 1
-        self._drop(call)
+        may_have_begun = not has_failed or self.job.may_have_begun(node, tag)
+        self._drop(call)  # which forgets the node after its last call
         if what in (RESULT, EXCEPTION):
             outcomes.append((call.future, what, value))
         elif is_stopped or what == STOPPED:
@@ -553,7 +554,7 @@ class Pool(Staff):
             returned.append(call)
         elif self._is_killed or call.is_method:
             self._explain_later(call, worker, value)
-        elif not self.job.may_have_begun(node, tag):
+        elif not may_have_begun:
             returned.append(call)
         elif call.tries < self._settings.retries:
             call.tries += 1
@@ -689,6 +690,7 @@ def _forget_all() -> None:
     """In a forked child, leaves the pools to the parent."""
     for pool in list(_pools):
         pool._has_ended = True  # pylint: disable=protected-access
+        pool.express.is_open = False
     _pools.clear()
 
 

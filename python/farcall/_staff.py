@@ -19,6 +19,7 @@ from ._placed import PlacedCalls, by_key, keys
 
 # Time for which calls wait for the reason of the end of their worker. A system that writes a core file may need it.
 _REPORT_SECONDS = 10.0
+_MOST_ATTEMPTS = 3
 
 
 class Staff(PlacedCalls):
@@ -51,7 +52,9 @@ class Staff(PlacedCalls):
         if settings.initializer is not None:
             self._initial = self.functions.encode(settings.initializer, settings.initargs, {})
 
-    # Functions of the pool.
+    # Members of the pool.
+
+    express: _core.Express
 
     def _dispatch(self) -> Outcomes:
         raise NotImplementedError
@@ -93,10 +96,14 @@ class Staff(PlacedCalls):
 
     def _track(self) -> None:
         """Lets new workers note which calls they have begun. Waits for them, so it is not a part of their start."""
-        while self._untracked:
-            worker = self._untracked.pop()
-            self.job.track(worker.node)
-            worker.is_tracked = True
+        workers = list(self._untracked)
+        self._untracked.clear()
+        for worker in workers:
+            worker.is_tracked = self.job.track(worker.node)
+            worker.track_attempts += 1
+            # A worker that never replies gets one call at a time.
+            if not worker.is_tracked and worker.track_attempts < _MOST_ATTEMPTS:
+                self._untracked.append(worker)
 
     def _set_ready(self, worker: Worker, is_ready: bool) -> bool:
         """Says whether the worker gets calls. Returns True if it has got one."""
@@ -201,6 +208,7 @@ class Staff(PlacedCalls):
         with self._lock:
             if self._broken is None:
                 self._broken = error
+            self.express.is_open = False
             outcomes: Outcomes = [(call.future, 1, error) for call in self._all_pending() if call.may_run()]
             self._pending.clear()
             self._own.clear()

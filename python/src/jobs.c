@@ -214,19 +214,23 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
   Py_RETURN_NONE;
 }
 
-/// track(id): lets a node note which calls have begun, for may_have_begun().
+/// track(id): lets a node note which calls have begun, for may_have_begun(). Returns False if the
+/// node has not replied in time.
 static PyObject* job_track(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
   if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   fcp_node* found = find_node(self, (uint32_t)id);
-  if (found == NULL) Py_RETURN_NONE;
+  if (found == NULL) Py_RETURN_TRUE;
   const fc_node node = found->node;
   fc_job* const job = self->job;
   void* notes = NULL;
+  bool is_late = false;
   Py_BEGIN_ALLOW_THREADS
   notes = fcp_track(job, node);
+  is_late = notes == NULL && fc_error_status() == FC_TIMEOUT;
   Py_END_ALLOW_THREADS
+  if (is_late) Py_RETURN_FALSE;
   found = find_node(self, (uint32_t)id);
   if (found != NULL) {
     found->notes = notes;
@@ -235,7 +239,7 @@ static PyObject* job_track(PyObject* object, PyObject* id_object) {
   } else if (notes != NULL) {
     fc_unmap(notes);
   }
-  Py_RETURN_NONE;
+  Py_RETURN_TRUE;
 }
 
 /// may_have_begun(id, number): False if the node has not begun the call with this number.

@@ -336,6 +336,25 @@ class Nested(support.TestCase):
         self.assertEqual(executor.submit(tasks.count_down, executor, 20).result(), 20)
         self.assertEqual(executor.submit(tasks.count_down_by_functions, executor, 20).result(), 20)
 
+    def test_deep_recursion_needs_one_worker(self):
+        executor = self.executor(1)
+        self.assertEqual(executor.submit(tasks.count_down, executor, 1000).result(), 1000)
+
+    def test_tasks_of_tasks_get_copies_and_raise_remote_errors(self):
+        for workers in (1, 2):
+            executor = self.executor(workers)
+            self.assertEqual(executor.submit(tasks.lend_list, executor).result(), ([1], [1, 2]))
+            kind, cause, note = executor.submit(tasks.catch_nested, executor).result()
+            self.assertEqual(kind, "LookupError")
+            self.assertIn("raise LookupError(text)", cause)
+            self.assertRegex(note, r"on node \d+ \(pid \d+")
+
+    def test_task_of_a_task_runs_although_no_task_waits(self):
+        executor = self.executor(1)
+        with support.TemporaryFolder() as folder:
+            path = os.path.join(folder, "written")
+            self.assertGreater(executor.submit(tasks.submit_and_poll, executor, path).result(), 0)
+
     def test_task_waits_for_many_tasks(self):
         for workers in (1, 3):
             executor = self.executor(workers)

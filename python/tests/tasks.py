@@ -101,6 +101,30 @@ def count_down_by_functions(executor, depth):
     return 0 if depth == 0 else 1 + executor.function(count_down_by_functions)(executor, depth - 1)
 
 
+def append_two(numbers):
+    """Changes its argument, and returns it."""
+    numbers.append(2)
+    return numbers
+
+
+def lend_list(executor):
+    """Calls a task that changes a list, and returns the list and the result."""
+    numbers = [1]
+    return numbers, executor.submit(append_two, numbers).result()
+
+
+def catch_nested(executor):
+    """Describes the exception of a task that this task has called."""
+    error = executor.submit(fail, "nested").exception()
+    return type(error).__name__, str(error.__cause__), error.__notes__[-1]
+
+
+def submit_and_poll(executor, path):
+    """Calls a task that writes a file, and waits for the file."""
+    executor.submit(note, path)
+    return pid_after(path)
+
+
 def sum_of_tasks(executor, numbers):
     """Calls tasks for numbers, and waits for all of them in different ways."""
     futures = [executor.submit(same, number) for number in numbers]
