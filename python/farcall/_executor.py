@@ -6,7 +6,7 @@ import concurrent.futures
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, ParamSpec, TypeVar
 
 from . import _functions
@@ -71,7 +71,7 @@ class Executor(concurrent.futures.Executor):
         return self._pool.frozen(fn)  # type: ignore[no-any-return]
 
     def map(self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None,
-            chunksize: int | None = None, buffersize: int | None = None) -> Iterator[T]:
+            chunksize: int | None = None, buffersize: int | None = None) -> Generator[T, None, None]:
         """Returns an iterator over `fn(*row)` for each row of `zip(*iterables)`, in their order.
 
         Reads the iterables only a little ahead, so that they may be infinite. A worker gets `chunksize` rows at a

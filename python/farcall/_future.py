@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 from concurrent.futures import _base
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 _states = threading.RLock()
 
 
-class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
+class Future(concurrent.futures.Future[T]):
     """Result of a task that may not have ended yet: a concurrent.futures.Future.
 
     `node` is the number of the worker that runs or has run the task, and None before.
@@ -30,8 +30,7 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
     def __init__(self) -> None:  # pylint: disable=super-init-not-called
         pass
 
-    @property
-    def _condition(self) -> threading.Condition:  # type: ignore[override]
+    def _find_condition(self) -> threading.Condition:
         if self._made is None:
             with _states:
                 if self._made is None:
@@ -41,6 +40,9 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
             if self.pool is not None and not self.has_ended():
                 self.pool.need_thread()
         return self._made
+
+    # The base class declares an attribute.
+    _condition: threading.Condition = property(_find_condition)  # type: ignore[assignment]
 
     def done(self) -> bool:
         """True if the future has a result or an exception, or was cancelled."""
@@ -60,7 +62,7 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
             self.pool.help(self)
             if self._state == _base.FINISHED and self._exception is None:
                 return self._result  # type: ignore[no-any-return]
-        return super().result(timeout)  # type: ignore[no-any-return]
+        return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Returns the exception, or None if there is none. Waits like result()."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -59,7 +59,7 @@ class Map:
             wanted = int(_CHUNK_SECONDS * count / max(seconds, 1e-9))
             self._size = max(1, min(wanted, _GROWTH * self._size, _MOST_IN_A_CHUNK))
 
-    def results(self) -> Iterator[Any]:
+    def results(self) -> Generator[Any, None, None]:
         """Yields the results in their order."""
         try:
             while self._chunks:

@@ -127,7 +127,7 @@ class Peers:
             for tag, _, outcome, value in taken:
                 if tag is not None:
                     self._finish(tag, outcome, value)
-            del value
+            value = None  # keeps no result alive during the next wait
 
     def shut(self) -> None:
         """Does nothing, because the executor belongs to the host."""

@@ -157,8 +157,8 @@ def _run_worker(descriptor: int, zygote: int, settings: dict[str, Any]) -> None:
                 stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         _worker.main(descriptor)
         code = 0
-    except BaseException:  # pylint: disable=broad-except
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:  # pylint: disable=broad-except
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         os._exit(code)
 

@@ -25,8 +25,10 @@ needs_cloudpickle = unittest.skipUnless(HAS_CLOUDPICKLE, "cloudpickle is not ins
 class TestCase(unittest.TestCase):
     """Test that ends the process, with the stacks of all threads, if it hangs."""
 
+    GUARD = GUARD_SECONDS
+
     def setUp(self):
-        faulthandler.dump_traceback_later(GUARD_SECONDS, exit=True)
+        faulthandler.dump_traceback_later(self.GUARD, exit=True)
         self.addCleanup(faulthandler.cancel_dump_traceback_later)
 
     def executor(self, *arguments, **options):
