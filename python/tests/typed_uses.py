@@ -19,7 +19,7 @@ def scale(number: float, *, by: int = 2) -> float:
 
 
 def submit(executor: farcall.Executor) -> None:
-    """Futures have the type of the result, and arguments are those of the function."""
+    """The function gives futures their type, and arguments theirs."""
     assert_type(executor.submit(scale, 1.0, by=3), farcall.Future[float])
     assert_type(executor.submit(scale, 1.0).result(timeout=1.0), float)
     assert_type(executor.submit(len, "text").exception(), BaseException | None)
@@ -50,7 +50,7 @@ def many(executor: farcall.Executor) -> None:
 
 
 def standard(executor: farcall.Executor) -> StandardFuture[int]:
-    """Executors and futures take the place of those of the standard library."""
+    """Executors and futures may be used as objects of concurrent.futures."""
     kept: StandardExecutor = executor
     callback: Callable[[StandardFuture[int]], object] = print
     future: StandardFuture[int] = executor.submit(len, "text")
