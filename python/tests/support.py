@@ -38,9 +38,9 @@ class TestCase(unittest.TestCase):
         return made
 
 
-def run(command):
+def run(command, seconds=GUARD_SECONDS):
     """Runs a command, and returns its exit status, output and errors."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_SECONDS, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
