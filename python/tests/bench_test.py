@@ -23,7 +23,7 @@ class Picture(support.TestCase):
         text = _chart.drawn("title", [("group, µs", FIGURES)])
         self.root = xml.etree.ElementTree.fromstring(text)
 
-    def test_each_figure_has_a_name_a_bar_and_a_value(self):
+    def test_each_figure_has_a_bar_and_a_value(self):
         texts = [element.text for element in self.root.iter(f"{SVG}text")]
         self.assertEqual(texts, ["title", "group, µs (logarithmic)", "a < b", "1.00", "c", "10.0", "d", "100"])
         kinds = [bar.get("class") for bar in self.root.iter(f"{SVG}rect")]
@@ -51,12 +51,18 @@ class Measuring(support.TestCase):
 
     GUARD = 200
 
-    def test_figures_are_medians_in_the_unit_without_the_first_round(self):
+    def test_figures_are_medians_without_the_first_round(self):
         samples = itertools.cycle([100e-6, 5e-6, 3e-6, 4e-6])
         group = _bench_cases.Group("title", "µs", 3, [_bench_cases.Case("a", lambda: next(samples))])
         figure, = bench.measure(group, 3)
         self.assertAlmostEqual(figure.median, 4.0)
         self.assertAlmostEqual(figure.least, 3.0)
+
+    def test_demo_prints_three_times(self):
+        status, out, errors = support.run([sys.executable, "-m", "farcall.demo"], self.GUARD)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertIn("1.4142135623730951", out)
+        self.assertEqual(len(re.findall(r" [\d.]+ µs$", out, re.M)), 3)
 
     def test_program_measures_all_groups_and_draws_them(self):
         with tempfile.TemporaryDirectory() as folder:
