@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION
 
 from . import _core, _errors, _pickling
 from ._errors import NodeFailed, RemoteError, RemoteTraceback, StartFailed
 from ._executor import Executor
 from ._future import Future
+from ._waiting import as_completed, wait
 
 __all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed", "RemoteError",
            "RemoteTraceback", "StartFailed", "as_completed", "wait"]

@@ -15,7 +15,7 @@ import statistics
 from . import _bench_cases, _chart
 
 
-def _pin(workers: list[int]) -> None:
+def pin(workers: list[int]) -> None:
     """Lets this process and the workers run on one processor each."""
     processors = sorted(os.sched_getaffinity(0))
     if len(processors) < 2:
@@ -56,7 +56,7 @@ def main() -> None:
     with _bench_cases.executors() as made:
         everywhere = os.sched_getaffinity(0)
         if not options.unpinned:
-            _pin(made.workers)
+            pin(made.workers)
         for make in _bench_cases.GROUPS:
             if make in _bench_cases.UNPINNED:
                 os.sched_setaffinity(0, everywhere)

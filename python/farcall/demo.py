@@ -11,6 +11,7 @@ from collections.abc import Callable
 import farcall
 
 from ._bench_cases import loop, round_trip
+from .bench import pin
 
 
 def _microseconds(sample: Callable[[], float]) -> float:
@@ -21,8 +22,9 @@ def main() -> None:
     """Prints the results of some calls, and their times beside the time of the standard library."""
     with farcall.Executor(1) as executor, concurrent.futures.ProcessPoolExecutor(1) as standard:
         root = executor.function(math.sqrt)
-        print(f"math.sqrt(2.0) in process {executor.submit(os.getpid).result()}, called by process {os.getpid()}: "
-              f"{root(2.0)}")
+        worker = executor.submit(os.getpid).result()
+        pin([worker, standard.submit(os.getpid).result()])
+        print(f"math.sqrt(2.0) in process {worker}, called by process {os.getpid()}: {root(2.0)}")
         print(f"  farcall: function()                       {_microseconds(loop(root, 2.0)):8.2f} µs")
         submitted = _microseconds(loop(round_trip, executor, math.sqrt, 2.0))
         print(f"  farcall: submit().result()                {submitted:8.2f} µs")

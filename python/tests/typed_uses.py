@@ -45,8 +45,9 @@ def many(executor: farcall.Executor) -> None:
     assert_type(list(executor.map(pow, [1, 2], [3, 4])), list[int])
     futures = [executor.submit(math.sqrt, number) for number in range(3)]
     for future in farcall.as_completed(futures):
+        assert_type(future, farcall.Future[float])
         assert_type(future.result(), float)
-    assert_type(farcall.wait(futures, return_when=farcall.FIRST_COMPLETED).done, set[StandardFuture[float]])
+    assert_type(farcall.wait(futures, return_when=farcall.FIRST_COMPLETED).done, set[farcall.Future[float]])
 
 
 def standard(executor: farcall.Executor) -> StandardFuture[int]:
