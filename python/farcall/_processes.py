@@ -56,7 +56,7 @@ class Zygote:
     def fork(self, count: int, threads: int) -> list[tuple[int, int]]:
         """Starts workers, and returns the process ID and the socket of each."""
         settings = {"environment": dict(os.environ), "path": sys.path, "arguments": sys.argv, "folder": os.getcwd(),
-                    "threads": threads}
+                    "threads": threads, "authkey": _authkey()}
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(count)]
         pids: list[int] = []
         try:
@@ -122,6 +122,12 @@ class Zygote:
                 os.waitpid(self.pid, 0)
             except ChildProcessError:
                 pass
+
+
+def _authkey() -> bytes | None:
+    """Returns the key with which children of multiprocessing reach its managers, or None if it was not imported."""
+    module: Any = sys.modules.get("multiprocessing.process")
+    return None if module is None else bytes(module.current_process().authkey)
 
 
 def _spawn(channel: int) -> int:

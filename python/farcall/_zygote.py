@@ -152,6 +152,8 @@ def _run_worker(descriptor: int, zygote: int, settings: dict[str, Any]) -> None:
         except OSError:
             pass
         _worker.limit_threads(settings["threads"])
+        if settings["authkey"] is not None:
+            _worker.join_multiprocessing(settings["authkey"])
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]

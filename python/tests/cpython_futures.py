@@ -38,7 +38,6 @@ DIFFERENCES = {
     "test_max_tasks_per_child_defaults_to_spawn_context": INSIDE,
     "test_shutdown_deadlock_pickle": INSIDE,
     "test_traceback": "expects a class of the standard library for the remote traceback; see executor_test.py",
-    "test_ressources_gced_in_workers": "sends an object of a manager, which only children of multiprocessing can use",
     "test_saturation": SEMAPHORE,
     "test_processes_terminate": SEMAPHORE,
     "test_error_at_task_unpickle": UNPICKLING,
