@@ -25,6 +25,7 @@ class Results(unittest.TestCase):
 
     def test_listed_tests_that_pass_are_problems(self):
         self.assertEqual(len(list(executors.problems({"a": "passed"}, {"a": "reason"}))), 1)
+        self.assertEqual(list(executors.problems({"a": "passed"}, {"a": "sometimes: reason"})), [])
         self.assertEqual(list(executors.problems({"a": "skipped"}, {"a": "reason", "b": "reason"})), [])
 
 
