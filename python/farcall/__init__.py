@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import (ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, CancelledError, as_completed,
-                                wait)
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, CancelledError
 
 from . import _core, _errors, _pickling
 from ._errors import (NodeFailed, OutOfMemory, RemoteError, RemoteTraceback, StartFailed, Stopped, Timeout,
                       UnknownFunction, WrongNode)
 from ._executor import Executor
 from ._future import Future
+from ._waiting import as_completed, wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

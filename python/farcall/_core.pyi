@@ -1,7 +1,9 @@
 """Types of the extension module; see python/src."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
 
 version: str
 
@@ -37,12 +39,11 @@ class Future:
     def has_ended(self) -> bool: ...
     def result(self, timeout: float | None = ...) -> Any: ...
 
-class Results:
+class Results(Iterator[T]):
     """Iterator over the results of map()."""
 
-    def __init__(self, lists: Iterator[list[Any]], /) -> None: ...
-    def __iter__(self) -> Iterator[Any]: ...
-    def __next__(self) -> Any: ...
+    def __init__(self, lists: Iterator[list[T]], /) -> None: ...
+    def __next__(self) -> T: ...
     def close(self) -> None: ...
 
 class Express:

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
 from . import _arguments, _output, _worker
@@ -21,6 +21,7 @@ from ._pool import Pool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._core import Results
     from ._frozen import FrozenFunction
 
 P = ParamSpec("P")
@@ -235,7 +236,7 @@ class Executor(concurrent.futures.Executor):
         return await Creation(self, cls, args, kwargs, node, threads).wait_in_loop()
 
     def map(self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None,
-            chunksize: int | None = None, buffersize: int | None = None) -> Iterator[T]:
+            chunksize: int | None = None, buffersize: int | None = None) -> Results[T]:
         """Returns an iterator over `fn(*row)` for each row of `zip(*iterables)`, in their order.
 
         Reads the iterables only a little ahead, so that they may be infinite. A worker gets `chunksize` rows at a

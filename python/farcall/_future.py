@@ -6,7 +6,7 @@ import concurrent.futures
 import threading
 from collections.abc import Generator
 from concurrent.futures import _base
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _arguments, _core
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 _states = threading.RLock()
 
 
-class Future(_core.Future, concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
+class Future(_core.Future, concurrent.futures.Future[T]):
     """Result of a task that may not have ended yet: a concurrent.futures.Future.
 
     `node` is the number of the worker that runs or has run the task, and None before.
@@ -27,8 +27,7 @@ class Future(_core.Future, concurrent.futures.Future, Generic[T]):  # type: igno
     # The members are in the base class, which is written in C. The condition and its lists cost more than all the rest,
     # so they are made when a thread has to wait, or a callback is added.
 
-    @property
-    def _condition(self) -> threading.Condition:  # type: ignore[override]
+    def _find_condition(self) -> threading.Condition:
         if self._made is None:
             with _states:
                 if self._made is None:
@@ -39,6 +38,9 @@ class Future(_core.Future, concurrent.futures.Future, Generic[T]):  # type: igno
                 self.pool.need_thread()
         made: threading.Condition = self._made
         return made
+
+    # The base class declares an attribute.
+    _condition: threading.Condition = property(_find_condition)  # type: ignore[assignment]
 
     def done(self) -> bool:
         """True if the future has a result or an exception, or was cancelled."""
@@ -58,7 +60,7 @@ class Future(_core.Future, concurrent.futures.Future, Generic[T]):  # type: igno
         """Returns the result, after result() has not found it."""
         if timeout is None and self.pool is not None and not self.has_ended():
             self.pool.help(self)
-        return concurrent.futures.Future.result(self, timeout)  # type: ignore[no-any-return]
+        return concurrent.futures.Future.result(self, timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Returns the exception, or None if there is none. Waits like result()."""

@@ -68,7 +68,7 @@ class Map:
             wanted = int(_CHUNK_SECONDS * length / max(seconds, 1e-9))
             self._size = max(1, min(wanted, _GROWTH * self._size, _MOST_IN_A_CHUNK))
 
-    def results(self) -> Iterator[Any]:
+    def results(self) -> _core.Results[Any]:
         """Returns an iterator over the results in their order, with a method close()."""
         return _core.Results(self.lists())
 

@@ -328,7 +328,7 @@ class Peers:
             for tag, _, outcome, value in taken:
                 if tag is not None:
                     self._finish(tag, outcome, value)
-                del value
+            value = None  # keeps no result alive during the next wait
 
     def _poll(self) -> None:
         """Sends calls to this worker for which no task waits."""

@@ -59,7 +59,8 @@ class Zygote:
              levels: dict[str, int] | None = None) -> list[tuple[int, int]]:
         """Starts workers, and returns the process ID and the socket of each. Each may have Pipes for its output."""
         settings = {"environment": dict(os.environ), "path": sys.path, "arguments": sys.argv, "folder": os.getcwd(),
-                    "threads": threads, "pipes": pipes[0].names if pipes else (), "levels": levels}
+                    "threads": threads, "pipes": pipes[0].names if pipes else (), "levels": levels,
+                    "authkey": _authkey()}
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(count)]
         pids: list[int] = []
         try:
@@ -144,6 +145,12 @@ class Zygote:
                 os.waitpid(self.pid, 0)
             except ChildProcessError:
                 pass
+
+
+def _authkey() -> bytes | None:
+    """Returns the key with which children of multiprocessing reach its managers, or None if it was not imported."""
+    module: Any = sys.modules.get("multiprocessing.process")
+    return None if module is None else bytes(module.current_process().authkey)
 
 
 def _spawn(channel: int) -> int:

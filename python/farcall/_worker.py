@@ -77,6 +77,13 @@ def _help() -> None:
         turn.acquire()
 
 
+def join_multiprocessing(key: bytes) -> None:
+    """Lets tasks use objects of managers of multiprocessing, for which the host has the key."""
+    from multiprocessing import process
+
+    process.current_process().authkey = key
+
+
 def limit_threads(count: int) -> None:
     """Limits the threads of numerical libraries that are loaded from now on."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",

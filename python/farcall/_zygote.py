@@ -163,13 +163,15 @@ def _run_worker(descriptors: list[int], zygote: int, settings: dict[str, Any]) -
             from . import _output
 
             _output.redirect(dict(zip(settings["pipes"], pipes)), settings["levels"])
+        if settings["authkey"] is not None:
+            _worker.join_multiprocessing(settings["authkey"])
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         _worker.main(descriptor)
         code = 0
-    except BaseException:  # pylint: disable=broad-except
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:  # pylint: disable=broad-except
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         os._exit(code)
 

@@ -4,6 +4,7 @@ import collections
 import concurrent.futures
 import functools
 import itertools
+import multiprocessing
 import os
 import pickle
 import signal
@@ -295,6 +296,12 @@ class Workers(support.TestCase):
         executor = self.executor(2, initializer=tasks.initialise, initargs=("ready",))
         self.assertEqual({executor.submit(tasks.status).result() for _ in range(10)}, {"ready"})
         self.assertEqual(executor.function(tasks.status)(), "ready")
+
+    def test_tasks_use_objects_of_managers(self):
+        with multiprocessing.get_context("fork").Manager() as manager:
+            queue = manager.Queue()
+            self.executor(1).submit(queue.put, 5).result()
+            self.assertEqual(queue.get(timeout=support.GUARD_SECONDS / 2), 5)
 
     def test_failed_initializer_breaks_the_executor(self):
         for status, text in (("fail", "no such status"), ("die", "end as soon as they have started")):
