@@ -294,7 +294,7 @@ PyObject* fcp_actor_add(PyObject* module, PyObject* arguments);
 PyObject* fcp_actor_ask(PyObject* module, PyObject* arguments);
 PyObject* fcp_actor_forget(PyObject* module, PyObject* id);
 
-// ---- jobs (jobs.c) ------------------------------------------------------------------------------
+// ---- jobs (jobs.c, outcomes.c) ------------------------------------------------------------------
 
 /// A node to which a job sends calls.
 typedef struct fcp_node {
