@@ -52,7 +52,8 @@ endfunction()
 add_library(farcall_private_libraries INTERFACE)
 if(FARCALL_BUILD_TESTS OR FARCALL_BUILD_TOOLS OR FARCALL_BUILD_BENCH OR FARCALL_BUILD_FUZZ)
   find_package(fmt REQUIRED)
-  target_link_libraries(farcall_private_libraries INTERFACE fmt::fmt)
+  # A wheel contains no library of fmt.
+  target_link_libraries(farcall_private_libraries INTERFACE $<IF:$<BOOL:${SKBUILD}>,fmt::fmt-header-only,fmt::fmt>)
 endif()
 
 # Files compiled together look like headers to the warning about unnamed namespaces.

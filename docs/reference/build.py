@@ -3,7 +3,8 @@
 
 Doxygen reads the headers that docs/reference/interface.txt names and copies of the Markdown pages in
 which links lead to pages of the site. A public name without a comment is an error, as is every other
-warning of Doxygen. Needs no network.
+warning of Doxygen. A page about the Python package comes from its docstrings (python_page.py). Needs no
+network.
 """
 
 import pathlib
@@ -12,6 +13,8 @@ import shutil
 import subprocess
 import sys
 from xml.sax.saxutils import quoteattr
+
+import python_page
 
 HERE = pathlib.Path("docs/reference")
 # Sections of the tree on the left: title, and pages in their order.
@@ -124,6 +127,7 @@ def layout(folder):
                 '      <tab type="classlist" visible="yes" title="Classes"/>\n'
                 '      <tab type="user" url="@ref farcall::device" visible="yes" title="For devices"/>\n'
                 '      <tab type="filelist" visible="yes" title="Headers"/>\n'
+                f'      <tab type="user" url="@ref {python_page.PAGE_ID}" visible="yes" title="Python"/>\n'
                 '    </tab>')
     for section, _ in SECTIONS[1:]:
         tabs += section_tabs(section)
@@ -156,6 +160,7 @@ def run(output):
     known = {path for _, path in pages()}
     texts = {p: for_doxygen(p, known) for p in (pathlib.Path(MAIN_PAGE), *(p for _, p in pages()))}
     texts |= {pathlib.Path(p): header(pathlib.Path(p)) for p in interface()}
+    texts[HERE / "python.md"], complaints = python_page.page()
     for path, text in texts.items():
         copy = work / path
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +175,7 @@ def run(output):
     done = subprocess.run(["doxygen", "-"], input=config, text=True, capture_output=True)
     shutil.rmtree(work)
     lines = done.stderr.replace(f"{work.resolve()}/", "").splitlines()
-    real = [l for l in lines if l.strip() and not OBVIOUS.search(l) and not UNTRUE.search(l)]
+    real = complaints + [l for l in lines if l.strip() and not OBVIOUS.search(l) and not UNTRUE.search(l)]
     if done.returncode != 0 and not real:
         real = [f"doxygen ended with {done.returncode}"]
     return real

@@ -61,7 +61,7 @@ void collectives::send(job_state& job, node_id to, std::uint32_t round,
   label of = present_;
   of.from = job.members->self();
   of.round = round;
-  post(where, take_collective, of, bytes_sent{bytes});
+  post(where, fn<&take_collective>, of, bytes_sent{bytes});
 }
 
 collectives::message collectives::receive(job_state& job, node_id from, std::uint32_t round,

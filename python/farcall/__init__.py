@@ -3,16 +3,58 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, as_completed, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, CancelledError
 
 from . import _core, _errors, _pickling
-from ._errors import NodeFailed, RemoteError, RemoteTraceback, StartFailed
+from ._errors import (NodeFailed, OutOfMemory, RemoteError, RemoteTraceback, StartFailed, Stopped, Timeout,
+                      UnknownFunction, WrongNode)
 from ._executor import Executor
 from ._future import Future
+from ._waiting import as_completed, wait
 
-__all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Executor", "Future", "NodeFailed", "RemoteError",
-           "RemoteTraceback", "StartFailed", "as_completed", "wait"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import joblib as joblib
+    from ._actors import get
+    from ._array import Array, empty, zero_copy
+    from ._buffer import Buffer
+    from ._job import Job, Node, NodeEvent
+    from ._native import In, InOut, Library, Out, get_errno
+    from ._paths import get_include, get_library
+    from ._spmd import Equals, spmd
+    from ._types import f32, f64, i8, i16, i32, i64, size_t, u8, u16, u32, u64
+
+__all__ = ["ALL_COMPLETED", "Array", "Buffer", "CancelledError", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Equals",
+           "Executor", "Future", "In", "InOut", "Job", "Library", "Node", "NodeEvent", "NodeFailed", "Out",
+           "OutOfMemory", "RemoteError", "RemoteTraceback", "StartFailed", "Stopped", "Timeout", "UnknownFunction",
+           "WrongNode", "as_completed", "empty", "f32", "f64", "get", "get_errno", "get_include", "get_library", "i16",
+           "i32", "i64", "i8", "size_t", "spmd", "u16", "u32", "u64", "u8", "wait", "zero_copy"]
+
 __version__: str = _core.version
 
-_core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads)
+_core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads, _pickling.load_arguments)
 _core.set_errors(_errors.of_status, _errors.of_remote)
+
+# Names whose modules are imported when they are used first.
+_LATER = {
+    **dict.fromkeys(("Array", "empty", "zero_copy"), "_array"),
+    "Buffer": "_buffer",
+    "get": "_actors",
+    **dict.fromkeys(("Job", "Node", "NodeEvent"), "_job"),
+    **dict.fromkeys(("In", "InOut", "Library", "Out", "get_errno"), "_native"),
+    **dict.fromkeys(("get_include", "get_library"), "_paths"),
+    **dict.fromkeys(("Equals", "spmd"), "_spmd"),
+    **dict.fromkeys(("f32", "f64", "i8", "i16", "i32", "i64", "size_t", "u8", "u16", "u32", "u64"), "_types"),
+}
+
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    if name == "joblib":
+        return importlib.import_module(".joblib", __name__)
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+    globals()[name] = value
+    return value

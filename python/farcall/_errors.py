@@ -6,26 +6,56 @@ import os
 import pickle
 import socket
 import traceback
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 
 from . import _pickling
 
 
-class NodeFailed(BrokenExecutor):
-    """A worker has ended before a call had its result. Other calls are not concerned.
+class Failure:
+    """Members of errors of farcall: `status` as in farcall.h, and `node`, the number of the node or None."""
 
-    `node` is the number of the worker.
+    status: str = ""
+    node: int | None = None
+
+
+class NodeFailed(Failure, BrokenExecutor):
+    """A node has ended before a call had its result. Other calls are not concerned."""
+
+
+class StartFailed(Failure, BrokenExecutor, OSError):
+    """A worker or target could not be started."""
+
+
+class Timeout(Failure, TimeoutError):
+    """A call has not ended in time. The call may still be running."""
+
+
+class UnknownFunction(Failure, LookupError):
+    """A node has no function of this name."""
+
+
+class OutOfMemory(Failure, MemoryError):
+    """Memory ran out on a node, or in this process if `node` is None."""
+
+
+class WrongNode(Failure, RuntimeError):
+    """A node has used memory of another node as if it were its own."""
+
+
+class RemoteError(Failure, Exception):
+    """A task has raised an exception that could not be sent, or a handler has reported an error.
+
+    The text contains the type and text of the exception. `type` is the type of the handler's error.
     """
 
-    node: int = 0
+    type: str = ""
 
 
-class StartFailed(BrokenExecutor, OSError):
-    """A worker could not be started."""
+class Stopped(BaseException):
+    """Raised in a function that runs on a worker, if its caller stops it or its time is up.
 
-
-class RemoteError(Exception):
-    """A task has raised an exception that could not be sent. The text contains its type and text."""
+    Like KeyboardInterrupt, the class is no Exception. A function may catch it to clean up, and should raise it again.
+    """
 
 
 class RemoteTraceback(Exception):
@@ -39,20 +69,33 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.text}"""'
 
 
-def of_status(status: str, text: str, node: int) -> Exception:
-    """Returns the exception for a failure of farcall."""
-    if status == "FC_NODE_FAILED":
-        failed = NodeFailed(text)
-        failed.node = node
-        return failed
-    kinds: dict[str, type[Exception]] = {
-        "FC_OUT_OF_MEMORY": MemoryError,
-        "FC_TIMEOUT": TimeoutError,
-        "FC_START_FAILED": StartFailed,
-        "FC_REMOTE_ERROR": RemoteError,
-        "FC_INVALID_ARGUMENT": ValueError,
-    }
-    return kinds.get(status, RuntimeError)(text)
+# Raised if a worker does not know a function, or does not know it any more.
+NotDefined = UnknownFunction
+
+_KINDS: dict[str, type[Exception]] = {
+    "FC_NODE_FAILED": NodeFailed,
+    "FC_OUT_OF_MEMORY": OutOfMemory,
+    "FC_TIMEOUT": Timeout,
+    "FC_START_FAILED": StartFailed,
+    "FC_REMOTE_ERROR": RemoteError,
+    "FC_UNKNOWN_FUNCTION": UnknownFunction,
+    "FC_WRONG_NODE": WrongNode,
+    "FC_INVALID_ARGUMENT": ValueError,
+    "FC_SETTING_ERROR": ValueError,
+    "FC_CANCELLED": CancelledError,
+}
+_NO_NODE = 0xFFFFFFFF
+
+
+def of_status(status: str, text: str, node: int, kind: str = "") -> Exception:
+    """Returns the exception for a failure of farcall. `kind` is the type of a handler's error."""
+    error = _KINDS.get(status, RuntimeError)(text)
+    if isinstance(error, Failure):
+        error.status = status
+        error.node = None if node == _NO_NODE else node
+    if isinstance(error, RemoteError):
+        error.type = kind
+    return error
 
 
 def describe(error: BaseException) -> tuple[bytes | None, str, str, int, str]:

@@ -12,20 +12,24 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
-from . import _pickling
+from . import _errors, _pickling
+from ._frozen import Frozen
 
+# Types of functions that workers may import.
+KINDS = types.FunctionType, types.BuiltinFunctionType, type
 # Functions by value that were called once are remembered, up to this number.
 _MOST_SEEN = 256
 
 
 def number_of(definition: bytes) -> int:
     """Returns the number of the function with this definition. It is the same in all processes."""
-    return int.from_bytes(blake2b(definition, digest_size=8).digest(), "little")
+    # The highest bit is for methods of actors.
+    return int.from_bytes(blake2b(definition, digest_size=8).digest(), "little") >> 1
 
 
 def is_importable(function: Callable[..., Any]) -> bool:
     """True if workers can import the function by its name."""
-    if not isinstance(function, (types.FunctionType, types.BuiltinFunctionType, type)):
+    if not isinstance(function, KINDS):
         return False
     name, module = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
     if not name or not module or module == "__main__":
@@ -63,10 +67,10 @@ def apply_chunk(function: Callable[..., Any], rows: list[Any], is_flat: bool) ->
     try:
         # After an exception, the list has the results before it.
         results.extend(map(function, rows) if is_flat else itertools.starmap(function, rows))
+    except _errors.Stopped:
+        raise
     except BaseException as error:  # pylint: disable=broad-except
-        from ._errors import describe
-
-        description = describe(error)
+        description = _errors.describe(error)
     return results, description, time.perf_counter() - begin
 
 
@@ -75,9 +79,10 @@ class Functions:
 
     def __init__(self, job: Any) -> None:
         self._job = job
-        self._by_name: dict[Any, Any] = {}
+        self.by_name: dict[Any, Any] = {}  # express reads it
         self._by_number: dict[int, Any] = {}
         self._seen: OrderedDict[int, None] = OrderedDict()
+        self._kept: list[Any] = []  # actors that functions refer to
         self._apply = self.frozen(apply)
 
     def frozen(self, function: Callable[..., Any]) -> Any:
@@ -85,21 +90,22 @@ class Functions:
         return self._of(definition_of(function))
 
     def _of(self, definition: bytes) -> Any:
+        self._kept += _pickling.take_mentioned()
         number = number_of(definition)
         found = self._by_number.get(number)
         if found is None:
-            found = self._by_number[number] = self._job.function(number, definition)
+            found = self._by_number[number] = Frozen(self._job, number, definition)
         return found
 
     def encode(self, function: Callable[..., Any], arguments: tuple[Any, ...],
                keywords: dict[str, Any]) -> tuple[Any, Any]:
         """Returns the Function to call and the message of a call."""
         try:
-            found = self._by_name.get(function)
+            found = self.by_name.get(function)
         except TypeError:  # not hashable
             found = None
         if found is None and is_importable(function):
-            found = self._by_name[function] = self.frozen(function)
+            found = self.by_name[function] = self.frozen(function)
         if found is None and type(function) is types.FunctionType:
             found = self._by_value(function)
         if found is not None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
+from collections.abc import Generator
 from concurrent.futures import _base
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import _arguments, _core
 
 T = TypeVar("T")
 
@@ -13,34 +16,31 @@ T = TypeVar("T")
 _states = threading.RLock()
 
 
-class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
+class Future(_core.Future, concurrent.futures.Future[T]):
     """Result of a task that may not have ended yet: a concurrent.futures.Future.
 
     `node` is the number of the worker that runs or has run the task, and None before.
     """
 
-    node: int | None = None
-    pool: Any = None  # pool whose thread sets the result
-    _made: threading.Condition | None = None
-    _state: str = _base.PENDING
-    _result: Any = None
-    _exception: BaseException | None = None
+    origin: Any = None  # job that the future keeps alive
 
-    # The members of the base class cost more than all the rest, so they are made when a thread has to wait.
-    def __init__(self) -> None:  # pylint: disable=super-init-not-called
-        pass
+    # The members are in the base class, which is written in C. The condition and its lists cost more than all the rest,
+    # so they are made when a thread has to wait, or a callback is added.
 
-    @property
-    def _condition(self) -> threading.Condition:  # type: ignore[override]
+    def _find_condition(self) -> threading.Condition:
         if self._made is None:
             with _states:
                 if self._made is None:
-                    self._waiters: list[Any] = []
-                    self._done_callbacks: list[Any] = []
+                    self._waiters = []
+                    self._done_callbacks = []
                     self._made = threading.Condition()
             if self.pool is not None and not self.has_ended():
                 self.pool.need_thread()
-        return self._made
+        made: threading.Condition = self._made
+        return made
+
+    # The base class declares an attribute.
+    _condition: threading.Condition = property(_find_condition)  # type: ignore[assignment]
 
     def done(self) -> bool:
         """True if the future has a result or an exception, or was cancelled."""
@@ -48,25 +48,52 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
             self.pool.need_thread()
         return self.has_ended()
 
-    def has_ended(self) -> bool:
-        """Like done(), but leaves the pool alone."""
-        return self._state in (_base.CANCELLED, _base.CANCELLED_AND_NOTIFIED, _base.FINISHED)
+    if TYPE_CHECKING:
+        def result(self, timeout: float | None = None) -> T:
+            """Returns the result, or raises the exception. Waits for them, at most for `timeout` seconds."""
 
-    def result(self, timeout: float | None = None) -> T:
-        """Returns the result, or raises the exception. Waits for them, at most for `timeout` seconds."""
-        if self._state == _base.FINISHED and self._exception is None:
-            return self._result  # type: ignore[no-any-return]
+    def has_callbacks(self) -> bool:
+        """True if functions run when the future is ready."""
+        return self._made is not None and bool(self._done_callbacks)
+
+    def _wait_for_result(self, timeout: float | None) -> T:
+        """Returns the result, after result() has not found it."""
         if timeout is None and self.pool is not None and not self.has_ended():
             self.pool.help(self)
-            if self._state == _base.FINISHED and self._exception is None:
-                return self._result  # type: ignore[no-any-return]
-        return super().result(timeout)  # type: ignore[no-any-return]
+        return concurrent.futures.Future.result(self, timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Returns the exception, or None if there is none. Waits like result()."""
         if timeout is None and self.pool is not None and not self.has_ended():
             self.pool.help(self)
-        return super().exception(timeout)
+        return concurrent.futures.Future.exception(self, timeout)
+
+    def stop(self, grace: float = 2.0) -> bool:
+        """Ends the call: cancels it if it has not begun, and otherwise interrupts it. Does not wait for its end.
+
+        A function that runs gets the exception farcall.Stopped. If it has not ended after `grace` seconds, its worker
+        is killed and replaced. The future is then cancelled. If the function catches the exception and returns, the
+        future gets the result. Returns False if the call has ended already.
+        """
+        grace = _arguments.seconds("grace", grace, may_be_zero=True)
+        if self.cancel():
+            return True
+        return self.pool is not None and self.pool.stop(self, grace)
+
+    def set_stopped(self) -> None:
+        """Marks the future of a call that was stopped as cancelled."""
+        with self._condition:
+            if self.has_ended():
+                return
+            self._state = _base.CANCELLED
+            self._condition.notify_all()
+        self._invoke_callbacks()  # type: ignore[attr-defined]
+        self.set_running_or_notify_cancel()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        from ._asyncio import wait
+
+        return wait(self)
 
     def set_running_or_notify_cancel(self) -> bool:
         with _states:
@@ -95,3 +122,6 @@ class Future(concurrent.futures.Future, Generic[T]):  # type: ignore[type-arg]
             self._result, self._exception = result, exception
             self._state = _base.FINISHED
             return True
+
+
+_core.set_future_type(Future)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
-from . import _errors
+from . import _core, _errors
 from ._future import Future
 
 # Chunks of map() take about this time on a worker.
@@ -16,14 +16,17 @@ _CHUNK_SECONDS = 0.001
 _MOST_IN_A_CHUNK = 8192
 _GROWTH = 16
 _CHUNKS_PER_WORKER = 4
+_numbers = count()
 
 
 class Map:
     """State of a map()."""
 
     def __init__(self, pool: Any, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], workers: int,
-                 chunksize: int | None, buffersize: int | None, end: float | None) -> None:
+                 chunksize: int | None, buffersize: int | None, end: float | None,
+                 seconds: float | None = None) -> None:
         self._pool = pool
+        self._seconds = None if seconds is None else seconds * (chunksize or 1)
         self._function = function
         self._is_flat = len(iterables) == 1
         self._rows: Iterator[Any] = iter(iterables[0]) if self._is_flat else zip(*iterables)
@@ -35,6 +38,8 @@ class Map:
         self._ahead = 0
         self._chunks: deque[tuple[Future[Any], int]] = deque()
         self._is_exhausted = False
+        self._number = next(_numbers)
+        pool.begin_map(self._number)
         self._fill()
 
     def _fill(self) -> None:
@@ -45,8 +50,12 @@ class Map:
             chunk = list(islice(self._rows, size))
             if not chunk:
                 self._is_exhausted = True
+                self._pool.end_map(self._number)
                 break
-            self._chunks.append((self._pool.submit_chunk(self._function, chunk, self._is_flat), len(chunk)))
+            # Chunks of short calls are sent at once, so that workers need not wait for the next one.
+            least = _CHUNKS_PER_WORKER if self._is_adaptive and self._size > 1 else 1
+            future = self._pool.submit_chunk(self._function, chunk, self._is_flat, self._seconds, least)
+            self._chunks.append((future, len(chunk)))
             self._ahead += len(chunk)
 
     def _may_send(self) -> bool:
@@ -54,29 +63,50 @@ class Map:
             return self._ahead < self._most_ahead
         return not self._is_adaptive or len(self._chunks) < self._most_chunks
 
-    def _adapt(self, seconds: float, count: int) -> None:
-        if self._is_adaptive and count == self._size:
-            wanted = int(_CHUNK_SECONDS * count / max(seconds, 1e-9))
+    def _adapt(self, seconds: float, length: int) -> None:
+        if self._is_adaptive and length == self._size:
+            wanted = int(_CHUNK_SECONDS * length / max(seconds, 1e-9))
             self._size = max(1, min(wanted, _GROWTH * self._size, _MOST_IN_A_CHUNK))
 
-    def results(self) -> Iterator[Any]:
-        """Yields the results in their order."""
+    def results(self) -> _core.Results[Any]:
+        """Returns an iterator over the results in their order, with a method close()."""
+        return _core.Results(self.lists())
+
+    def next_chunk(self) -> tuple[Future[Any], int] | None:
+        """Returns the future of the next rows, and their number; or None if there are no more."""
+        return self._chunks.popleft() if self._chunks else None
+
+    def take(self, length: int, outcome: tuple[list[Any], Any, float]) -> tuple[list[Any], Any]:
+        """Sends more rows after the outcome of some. Returns their results, and the description of an exception."""
+        results, description, seconds = outcome
+        self._ahead -= length
+        self._adapt(seconds, length)
+        if description is None:
+            self._fill()
+        return results, description
+
+    def lists(self) -> Iterator[list[Any]]:
+        """Yields lists of results in their order."""
         try:
-            while self._chunks:
-                future, count = self._chunks.popleft()
+            while (chunk := self.next_chunk()) is not None:
+                future, length = chunk
                 left = None if self._end is None else self._end - time.monotonic()
-                results, description, seconds = future.result(left)
+                results, description = self.take(length, future.result(left))
                 node = future.node
-                del future
-                self._ahead -= count
-                self._adapt(seconds, count)
-                if description is None:
-                    self._fill()
-                results.reverse()
-                while results:
-                    yield results.pop()
+                del future, chunk
+                yield results
                 if description is not None:
                     raise _errors.of_remote(description, node or 0)
         finally:
-            while self._chunks:
-                self._chunks.popleft()[0].cancel()
+            self.close()
+
+    def close(self) -> None:
+        """Reads no more rows, and drops the results that were not read."""
+        self._is_exhausted = True
+        while self._chunks:
+            self._chunks.popleft()[0].cancel()
+        self._pool.end_map(self._number)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_number"):
+            self.close()

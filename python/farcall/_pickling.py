@@ -3,10 +3,54 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 _PROTOCOL = 5
+
+
+class _Parts(list[Any]):
+    """Parts of a message that contains handles of actors. The actors live as long as the message."""
+
+    handles: list[tuple[Any, int]]
+
+    def lend(self) -> None:
+        """Lets the actors outlive the message, until the receiver has handles of its own."""
+        for hold, token in self.handles:
+            hold.lend(token)
+
+
+# References to actors that pickles of a thread contain, until the message is complete.
+_mentioned: list[tuple[int, weakref.ref[Any], int]] = []
+# Most elements of _mentioned that belong to pickles that are no messages.
+_MOST_MENTIONED = 256
+
+
+def mention(hold: Any, token: int) -> None:
+    """Notes that a pickle contains a handle of an actor."""
+    _mentioned.append((threading.get_ident(), weakref.ref(hold), token))
+    del _mentioned[:-_MOST_MENTIONED]
+
+
+def take_mentioned() -> list[tuple[Any, int]]:
+    """Returns the references that pickles of the calling thread have mentioned, with their tokens."""
+    thread = threading.get_ident()
+    own = [each for each in _mentioned if each[0] == thread]
+    for each in own:
+        try:
+            _mentioned.remove(each)
+        except ValueError:
+            pass  # another thread has removed the oldest ones
+    return [(hold, token) for _, reference, token in own if (hold := reference()) is not None]
+
+
+def _keeping(parts: list[Any]) -> list[Any]:
+    """Returns the parts of a message, which keep the actors whose handles are in it."""
+    kept = _Parts(parts)
+    kept.handles = take_mentioned()
+    return kept if kept.handles else parts
 
 
 def _cloudpickle() -> Any:
@@ -85,10 +129,12 @@ def dumps(value: object) -> list[Any]:
     try:
         data = pickle.dumps(value, _PROTOCOL, buffer_callback=buffers.append)
         if b"__main__" not in data:
-            return [data, *[buffer.raw() for buffer in buffers]] if buffers else [data]
+            parts = [data, *[buffer.raw() for buffer in buffers]] if buffers else [data]
+            return _keeping(parts) if _mentioned else parts
     except Exception:  # pylint: disable=broad-except
         pass
-    return _dumps(_with_buffers, value)
+    parts = _dumps(_with_buffers, value)
+    return _keeping(parts) if _mentioned else parts
 
 
 def dumps_whole(value: object) -> bytes:
@@ -100,3 +146,25 @@ def dumps_whole(value: object) -> bytes:
 def loads(data: Any, buffers: list[Any]) -> Any:
     """Returns the object of a pickle with buffers."""
     return pickle.loads(data, buffers=buffers)
+
+
+# True in a thread that unpickles arguments of a call, in which arrays become views.
+arriving = threading.local()
+
+
+def load_arguments(data: Any, buffers: list[Any]) -> Any:
+    """Returns the arguments of a call. Arrays become views of their memory."""
+    arriving.is_call = True
+    try:
+        return pickle.loads(data, buffers=buffers)
+    finally:
+        arriving.is_call = False
+
+
+def reduce_memory(memory: Any) -> tuple[Any, ...]:
+    """Pickles bytes of a block like a pickle.PickleBuffer."""
+    return _same, (pickle.PickleBuffer(memory),)
+
+
+def _same(value: Any) -> Any:
+    return value

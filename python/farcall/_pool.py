@@ -1,7 +1,8 @@
-"""Pools of workers: which worker runs which call, and what happens when workers end."""
+"""Pools of workers: which worker runs which call, and what happens when calls and workers end."""
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import sys
@@ -10,21 +11,19 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, InvalidStateError
+from concurrent.futures import BrokenExecutor
 from typing import Any
 
-from . import _core, _functions, _processes
-from ._errors import NodeFailed, StartFailed
+from . import _arguments, _core, _functions
+from ._calls import (EXCEPTION, GRACE_SECONDS, NODE_FAILED, RESULT, RETURNED, STOPPED, UNKNOWN, Call, Outcomes,
+                     PlacedCall, Settings, Worker, settle)
+from ._errors import NodeFailed, NotDefined, Timeout
 from ._future import Future
+from ._staff import Staff
 
 # Changes of nodes, as in farcall.h.
 _FAILED = 2
-# Outcome of a call that a worker has returned, because it was busy.
-_RETURNED = 2
-# Workers get more calls than they can run, up to about this time of work and this number, so that they need not wait
-# for the next one. If one runs a call for longer, and another worker is free, it returns the others.
-_AHEAD_SECONDS = 0.004
-_MOST_AHEAD = 64
+# Time after which a worker returns the calls behind the call that it runs, if another worker is free.
 _STALL_SECONDS = 0.01
 # Time between two looks at signals.
 _SLICE_NS = 50_000_000
@@ -32,118 +31,57 @@ _SLICE_NS = 50_000_000
 # call after which it sleeps until the next call.
 _WATCH_MS = 50
 _MOST_IDLE_ROUNDS = 20
+# Time between two looks at workers that have ended, and two attempts to send to workers that take no messages.
+_DYING_SECONDS = 0.003
+_FULL_SECONDS = 0.002
+# Time that a worker has at least to return the calls that it has not begun, before it is killed.
+_RETURN_SECONDS = 0.1
 
 
-class Call:
-    """A call of a function on a worker."""
-
-    __slots__ = ("future", "function", "message", "called")
-
-    def __init__(self, future: Future[Any], function: Any, message: Any, called: Any) -> None:
-        self.future = future
-        self.function = function
-        self.message = message
-        self.called = called  # the function of the program, or its name
-
-    def may_run(self) -> bool:
-        """Marks the future as running. Returns False if the call was cancelled."""
-        # A call that comes back from a worker is running already.
-        return self.future.node is not None or self.future.set_running_or_notify_cancel()
-
-    def name(self) -> str:
-        """Returns the name of the function."""
-        return str(getattr(self.called, "__qualname__", self.called))
-
-
-class Worker:
-    """A worker of a pool."""
-
-    __slots__ = ("node", "pid", "calls", "begun", "is_ready", "has_failed", "watched", "since", "was_asked")
-
-    def __init__(self, node: int, pid: int) -> None:
-        self.node = node
-        self.pid = pid
-        self.calls: set[int] = set()
-        self.begun = 0  # calls that were sent, ever
-        self.is_ready = False
-        self.has_failed = False
-        self.since = 0.0  # time at which the call that runs has begun
-        self.was_asked = False  # true if it was asked to return the calls that it has
-        self.watched = -1  # descriptor that becomes readable when the process ends
-
-
-# Futures with the results or exceptions that they get once no lock is held.
-_Outcomes = list[tuple[Future[Any], bool, Any]]
-
-
-def settle(outcomes: _Outcomes) -> None:
-    """Sets the results of futures, which runs their callbacks."""
-    outcomes.reverse()
-    while outcomes:
-        future, failed, value = outcomes.pop()
-        try:
-            if failed:
-                future.set_exception(value)
-            else:
-                future.set_result(value)
-        except InvalidStateError:
-            pass  # the program has set the future itself
-        del future, value
-
-
-class Pool:
+class Pool(Staff):
     """Workers that are forked from a zygote, and the calls for them.
 
     A thread takes results from the job's queue, sets futures, runs their callbacks, and replaces workers that have
     ended. It keeps the pool alive, but not the executor.
     """
 
-    def __init__(self, size: int, preload: tuple[str, ...], threads: int, initializer: Callable[..., Any] | None,
-                 initargs: tuple[Any, ...], most_tasks: int | None) -> None:
-        self._lock = threading.RLock()
-        self._size = size
-        self._threads = threads
-        self._most_tasks = most_tasks
-        self._preload = preload
-        self._zygote = _processes.zygote(preload)
-        self._pending: deque[Call] = deque()
-        self._calls: dict[int, Call] = {}
-        self._workers: dict[int, Worker] = {}
-        self._next = 1
-        self._deaths_in_a_row = 0
-        self._seconds = 1.0  # estimate of the time of a call
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._is_full = False  # true if a worker's lane had no space for a message
+        self._limits: list[Call] = []  # calls that are being stopped
+        self._timed: set[Call] = set()  # calls with time limits that were sent
+        self._maps: set[int] = set()  # results of map() that were not read to their end
         self._taken: deque[tuple[Any, ...]] = deque()
-        self._role = threading.Lock()  # held by the thread that takes results
-        self._is_needed = False
-        self._is_watching = False  # true if the thread wakes up from time to time
+        self.express = _core.Express(self.job, self, self.functions.by_name, self._pending, self._taken.append)
+        self.express.kinds(*_functions.KINDS)
         self._has_begun_watch = False  # true until the thread has woken up for it
         self._idle_rounds = 0
-        self._is_shut = False
+        self._watch_ms = _WATCH_MS
         self._has_ended = False
-        self._broken: BaseException | None = None
-        self.job = _core.Job()
         self._wake_fd: int = self.job.wake_fd()
-        self._watched: dict[int, int] = {}  # nodes by the descriptors of their processes
-        self._poll = select.poll()
         self._poll.register(self._wake_fd, select.POLLIN)
-        self.functions = _functions.Functions(self.job)
-        self._initial = None
-        if initializer is not None:
-            self._initial = self.functions.encode(initializer, tuple(initargs), {})
         try:
-            self._start(size)
+            self._start(settings.size)
         except BaseException:
             self.job.end()
+            self.express.close(_refuse)
+            self._close_output()
             raise
         self._thread = threading.Thread(target=self._run, name="farcall-queue")
         self._thread.daemon = True
         _pools.add(self)
         self._thread.start()
+        self.express.is_open = not self.needs_futures()
 
     # ---- calls
 
-    def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Future[Any]:
-        """Calls a function on a worker that is free, at once or later."""
+    def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
+               seconds: float | None = None, index: int | None = None) -> Future[Any]:
+        """Calls a function on a worker that is free, or on a given one, at once or later.
+
+        `seconds` is its time limit.
+        """
+        _arguments.function("the first argument of submit()", function)
         future: Future[Any] = Future()
         try:
             target, message = self.functions.encode(function, arguments, keywords)
@@ -151,66 +89,129 @@ class Pool:
             self._check()
             future.set_exception(error)
             return future
-        self.enqueue(Call(future, target, message, function))
+        call = Call(future, target, message, function, seconds)
+        self.enqueue(call if index is None else PlacedCall(call, index))
         return future
 
-    def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool) -> Future[Any]:
-        """Calls a function for each row of arguments, as one call."""
-        return self.submit(_functions.apply_chunk, (function, rows, is_flat), {})
+    def submit_frozen(self, function: Any, called: Any, arguments: tuple[Any, ...], keywords: dict[str, Any],
+                      seconds: float | None = None) -> Future[Any]:
+        """Calls a Function on a worker that is free, at once or later."""
+        future: Future[Any] = Future()
+        try:
+            message = function.encode(arguments, keywords)
+        except Exception as error:  # pylint: disable=broad-except
+            self._check()
+            future.set_exception(error)
+            return future
+        self.enqueue(Call(future, function, message, called, seconds))
+        return future
+
+    def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool,
+                     seconds: float | None = None, least: int = 1) -> Future[Any]:
+        """Calls a function for each row of arguments, as one call. Works after shut() as long as a map() goes on.
+
+        Workers get up to `least` such calls in any case.
+        """
+        if seconds is None and self.express.is_open:
+            made: Future[Any] = self.express.submit(_functions.apply_chunk, (function, rows, is_flat), {},
+                                                        least)
+            return made
+        future: Future[Any] = Future()
+        try:
+            target, message = self.functions.encode(_functions.apply_chunk, (function, rows, is_flat), {})
+        except Exception as error:  # pylint: disable=broad-except
+            future.set_exception(error)
+            return future
+        self.enqueue(Call(future, target, message, function, seconds), self._is_shut and not self._has_ended)
+        return future
 
     def frozen(self, function: Callable[..., Any]) -> Any:
         """Returns the Function for the present state of a function."""
         self._check()
         return self.functions.frozen(function)
 
-    def enqueue(self, call: Call) -> None:
+    def call(self, target: Any, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any],
+             seconds: float | None) -> Any:
+        """Calls a Function, and waits for the result."""
+        future: Future[Any] = Future()
+        self.enqueue(Call(future, target, target.encode(arguments, keywords), name, seconds))
+        return future.result()
+
+    def needs_futures(self) -> bool:
+        """True if the calls of a Function must be calls of the pool, too."""
+        return self._settings.counts_calls() or self._settings.retries > 0
+
+    def enqueue_new(self, future: Future[Any], target: Any, message: Any, function: Any) -> None:
+        """Adds a call that express could not send."""
+        self.enqueue(Call(future, target, message, function))
+
+    def enqueue(self, call: Call, may_be_shut: bool = False) -> None:
         """Adds a call."""
         call.future.pool = self
-        outcomes: _Outcomes = []
+        outcomes: Outcomes = []
         with self._lock:
-            self._check()
-            worker = None if self._pending else self._free_worker()
-            if worker is None:
+            try:
+                self._check(may_be_shut)
+            except Exception:
+                call.future.forget()
+                raise
+            if call.seconds is not None:
+                self._watch_ms = max(1, min(self._watch_ms, int(call.seconds * 1000)))
+                if self.express.is_needed:
+                    self._wake()
+            worker = None if self._pending or call.index is not None else self._free_worker()
+            if call.index is not None:
+                self._own.setdefault(call.index, deque()).append(call)
+                self.need_thread()
+                outcomes += self._dispatch()
+            elif worker is None:
                 self._pending.append(call)
                 self.need_thread()
             elif call.may_run():
-                if worker.calls:
-                    self.need_thread()
-                elif not self._is_watching:
+                if not self.express.is_watching:
                     self._watch_calls()
                 self._send(call, worker, outcomes)
         settle(outcomes)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises the error of a call that the pool cannot accept."""
+        self._check()
+
+    def _check(self, may_be_shut: bool = False) -> None:
         if self._broken is not None:
             raise BrokenExecutor(str(self._broken)) from self._broken
-        if _is_ending:
-            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-        if self._is_shut:
-            raise RuntimeError("cannot schedule new futures after shutdown")
+        if _is_ending or self._is_shut and not may_be_shut:
+            _refuse()
+
+    def _count(self, worker: Worker) -> int:
+        """Returns the number of calls that the worker has."""
+        return len(worker.calls) + self.express.calls(worker.node)
 
     def _free_worker(self) -> Worker | None:
         """Returns the worker that gets the next call, or None if all have enough."""
         best, least = None, self._window()
         for worker in self._workers.values():
-            if worker.is_ready and len(worker.calls) < least:
-                best, least = worker, len(worker.calls)
+            count = self._count(worker)
+            if count != 0 and not worker.is_tracked:
+                continue  # more calls may be lost if it ends
+            if worker.is_ready and not worker.is_full and count < least:
+                best, least = worker, count
                 if least == 0:
                     break
         return best
 
     def _window(self) -> int:
         """Returns how many calls a worker gets at a time."""
-        if self._most_tasks is not None:
+        if self._settings.counts_calls():
             return 1
-        return max(1, min(int(_AHEAD_SECONDS / self._seconds), _MOST_AHEAD))
+        return self.express.window()
 
     def _measure(self, worker: Worker, count: int) -> None:
         """Estimates the time of a call, after the worker has ended some. A long call counts at once."""
-        now = time.perf_counter()
+        now = time.monotonic()
         seconds = (now - worker.since) / count
         worker.since = now
-        self._seconds = max(seconds, self._seconds + (seconds - self._seconds) / 8, 1e-6)
+        self.express.seconds = max(seconds, (self.express.seconds + seconds) / 2, 1e-6)
 
     def _ask_stalled(self) -> bool:
         """Lets workers that have run a call for long return the others, if a worker is free for them.
@@ -218,19 +219,22 @@ class Pool:
         Returns True if a worker may stall later.
         """
         with self._lock:
-            if not any(w.is_ready and not w.calls for w in self._workers.values()):
+            if not any(w.is_ready and not self._count(w) for w in self._workers.values()):
                 return False
-            behind = [w for w in self._workers.values() if len(w.calls) > 1]
-            now = time.perf_counter()
+            behind = [w for w in self._workers.values() if self._count(w) > 1]
+            now = time.monotonic()
             for worker in behind:
-                if now - worker.since >= _STALL_SECONDS and not worker.was_asked:
-                    worker.was_asked = True
+                since = max(worker.since, self.express.since(worker.node))
+                if now - max(since, worker.asked) >= _STALL_SECONDS:
+                    worker.asked = now
                     self.job.give_back(worker.node)
             return bool(behind)
 
-    def _dispatch(self) -> _Outcomes:
+    def _dispatch(self) -> Outcomes:
         """Sends pending calls to free workers. Call it with the lock held, and settle() the result without it."""
-        outcomes: _Outcomes = []
+        outcomes: Outcomes = []
+        if self._own:
+            self._dispatch_own(outcomes)
         while self._pending:
             worker = self._free_worker()
             if worker is None:
@@ -240,84 +244,160 @@ class Pool:
                 self._send(call, worker, outcomes)
         return outcomes
 
-    def _send(self, call: Call, worker: Worker, outcomes: _Outcomes) -> None:
-        tag = self._next
-        self._next += 1
+    def _send(self, call: Call, worker: Worker, outcomes: Outcomes) -> None:
+        tag = call.tag = self.express.number()
+        call.worker = worker
         call.future.node = worker.node
         self._calls[tag] = call
         if not worker.calls:
-            worker.since = time.perf_counter()
-        worker.calls.add(tag)
-        worker.was_asked = False
-        worker.begun += 1
+            worker.since = time.monotonic()
+        worker.calls[tag] = call
+        call.begun_at = None
+        if call.seconds is not None:
+            self._timed.add(call)
         try:
-            self.job.send(call.function, call.message, worker.node, tag)
+            is_sent = self.job.send(call.function, call.message, worker.node, tag, False)
         except NodeFailed:
             # The call was not sent.
             worker.is_ready = False
-            self._drop(tag, worker)
-            self._pending.appendleft(call)
+            self._drop(call)
+            self._put_back(call)
             self._taken.append((None, worker.node, _FAILED, None))
             self.need_thread()
+            return
         except Exception as error:  # pylint: disable=broad-except
-            self._drop(tag, worker)
-            outcomes.append((call.future, True, error))
-        if self._most_tasks is not None and worker.begun >= self._most_tasks:
-            worker.is_ready = False
-            self.job.choose(worker.node, False)
+            self._drop(call)
+            outcomes.append((call.future, EXCEPTION, error))
+            return
+        if is_sent:
+            worker.begun += 1
+            if self._settings.most_tasks is not None:
+                self._review(worker)
+            return
+        # The worker takes no messages now: it is busy with large ones, or stopped, for instance by a debugger.
+        self._drop(call)
+        self._put_back(call)
+        worker.is_full = self._is_full = True
+        self._wake()
 
-    def _drop(self, tag: int, worker: Worker) -> None:
-        del self._calls[tag]
-        worker.calls.discard(tag)
-        self._forget_if_failed(worker)
+    def _drop(self, call: Call) -> None:
+        assert call.worker is not None
+        del self._calls[call.tag]
+        self._timed.discard(call)
+        call.worker.calls.pop(call.tag, None)
+        call.worker.aside.discard(call.tag)
+        self._forget_if_failed(call.worker)
+        call.worker = None
 
-    def _forget_if_failed(self, worker: Worker) -> None:
-        if worker.has_failed and not worker.calls and self._workers.pop(worker.node, None) is not None:
-            self._unwatch(worker)
-            self.job.forget(worker.node)
+    # ---- stops and time limits
 
-    def _explained(self, error: NodeFailed, worker: Worker, call: Call) -> NodeFailed:
-        """Returns the error with the reason of the worker's end."""
-        explained = NodeFailed(f"node {worker.node} (pid {worker.pid}) {self._zygote.end_of(worker.pid)} while it ran "
-                               f"{call.name()}; other workers and calls go on")
-        explained.node = worker.node
-        explained.__cause__ = error
-        return explained
+    def _adopt(self, future: Future[Any], needs_message: bool) -> Call:
+        """Returns a Call for a future of express, which this pool knows from now on."""
+        number, message = self.express.hand_over(future, needs_message)
+        call = Call(future, future.function, message, future.called)
+        worker = call.worker = self._workers[future.node or 0]
+        call.tag = number
+        self._calls[call.tag] = worker.calls[call.tag] = call
+        return call
+
+    def stop(self, future: Future[Any], grace: float) -> bool:
+        """Stops a call that may run. Returns False if it has ended."""
+        outcomes: Outcomes = []
+        with self._lock:
+            call = self._adopt(future, True) if future.is_express else future.call
+            if call is None or future.has_ended():
+                return False
+            if call.worker is not None:
+                self._begin_stop(call, grace)
+            elif call in self._queue_of(call):  # a worker has returned it
+                self._queue_of(call).remove(call)
+                outcomes.append(call.stopped())
+        settle(outcomes)
+        return True
+
+    def _begin_stop(self, call: Call, grace: float) -> None:
+        """Asks the worker to stop the call, and to return the calls that wait behind it."""
+        worker = call.worker
+        assert worker is not None
+        if self._count(worker) > 1:
+            grace = max(grace, _RETURN_SECONDS)
+        kill_at = time.monotonic() + grace
+        if call.kill_at is None:
+            self._limits.append(call)
+        else:
+            kill_at = min(kill_at, call.kill_at)
+        call.kill_at = kill_at
+        worker.stops.add(call.tag)
+        self._set_ready(worker, False)
+        self.job.stop(worker.node, call.tag)
+        self.job.give_back(worker.node)
+        self._wake()
+
+    def _end_stop(self, call: Call, worker: Worker, has_failed: bool) -> None:
+        """Notes that a call that was being stopped has ended."""
+        self._limits.remove(call)
+        worker.stops.discard(call.tag)
+        if not worker.stops and not has_failed and not worker.must_go:
+            self._set_ready(worker, True)
+
+    def _check_limits(self) -> None:
+        """Stops calls whose time is up, and kills workers that have not stopped their calls."""
+        now = time.monotonic()
+        for call in self._limits:
+            if call.kill_at is not None and now >= call.kill_at and call.worker is not None:
+                call.kill_at = math.inf
+                self._zygote.kill([call.worker.pid])
+        for call in list(self._timed):
+            worker = call.worker
+            if worker is None or call.seconds is None or call.kill_at is not None:
+                continue
+            if call.begun_at is None and self.job.may_have_begun(worker.node, call.tag):
+                call.begun_at = now
+            if call.begun_at is not None and now >= call.begun_at + call.seconds:
+                call.late = Timeout(f"{call.name()} has not ended within its time limit of {call.seconds:g} s on "
+                                    f"node {worker.node} (pid {worker.pid})")
+                self._begin_stop(call, GRACE_SECONDS)
+
+    def _next_limit(self) -> float:
+        """Returns the time of the next event for _check_limits()."""
+        times = [call.kill_at for call in self._limits if call.kill_at is not None]
+        for call in self._timed:
+            if call.kill_at is None and call.seconds is not None:
+                # Calls that have not begun are looked at from time to time.
+                times.append(time.monotonic() + min(call.seconds / 10, _WATCH_MS / 1000) if call.begun_at is None else
+                             call.begun_at + call.seconds)
+        return min(times, default=math.inf)
 
     # ---- results
 
     def need_thread(self) -> None:
         """Lets the thread of the pool take results until all calls have ended."""
-        if not self._is_needed and not self._has_ended:
-            self._is_needed = True
+        if not self.express.is_needed and not self._has_ended:
+            self.express.is_needed = True
+            self.job.need()
+
+    def _wake(self) -> None:
+        """Lets the thread of the pool look at the time, even if it waits for results already."""
+        self.express.is_needed = True
+        if not self._has_ended:
             self.job.need()
 
     def _watch_calls(self) -> None:
         """Lets the thread of the pool take the results of calls whose futures the program has dropped."""
-        self._is_watching = True
+        self.express.is_watching = True
         self._has_begun_watch = True
         os.eventfd_write(self._wake_fd, 1)
+
+    def poll(self, timeout_ns: int) -> None:
+        """Takes results that come in a short time, unless another thread takes them."""
+        self.express.poll(timeout_ns)
 
     def help(self, future: Future[Any]) -> None:
         """Takes results in the calling thread until the future has its result, unless another thread takes them.
 
-        This saves a change of threads. Futures with callbacks, and all else, are left to the pool's thread. A signal
-        handler may raise an exception anywhere in this function, so it changes nothing that cannot be done again.
+        This saves a change of threads. Futures with callbacks, and all else, are left to the pool's thread.
         """
-        if self._thread is threading.current_thread():
-            self._help_in_callback(future)
-        if self._is_needed or not self._role.acquire(blocking=False):
-            return
-        try:
-            while not self._is_needed and not self._has_ended and not future.has_ended():
-                self.job.take(_SLICE_NS, self._taken.append)
-                while self._taken:
-                    if not self._take_simple(self._taken[0]):
-                        self.need_thread()
-                        return
-                    self._taken.popleft()
-        finally:
-            self._role.release()
+        self.express.help(future)
 
     def _help_in_callback(self, future: Future[Any]) -> None:
         """Takes results in a callback that waits for the future, and that runs on the pool's thread."""
@@ -327,38 +407,50 @@ class Pool:
 
     def _take_simple(self, completion: tuple[Any, ...]) -> bool:
         """Sets a future without callbacks. Returns False if the completion needs the pool's thread."""
-        tag, node, failed, value = completion
+        tag, node, what, value = completion
         if tag is None:
             return not node
+        if not isinstance(tag, int):
+            return False
         with self._lock:
             call, worker = self._calls.get(tag), self._workers.get(node)
             if call is None:
                 return True
-            if failed or worker is None or self._most_tasks is not None or not call.future.settle_alone(value):
+            if (what != RESULT or worker is None or call.kill_at is not None or self._settings.counts_calls()
+                    or not call.future.settle_alone(value)):
                 return False
-            self._measure(worker, 1)
-            worker.calls.discard(tag)
-            del self._calls[tag]
+            if tag in worker.calls:
+                self._measure(worker, 1)
+            call.future.forget()
+            self._drop(call)
             return True
 
     # ---- the thread
 
     def _run(self) -> None:
+        self.express.thread = threading.get_ident()
+        self._track()
         while not self._is_done():
-            if self._sleep():
-                with self._role:
-                    self._take_all()
+            if not self._sleep():
+                continue
+            if not self.express.try_role():
+                self._wake()  # so that a thread in help() leaves the role to this thread
+                self.express.take_role()
+            try:
+                self._take_all()
+            finally:
+                self.express.leave_role()
         self._end()
 
     def _sleep(self) -> bool:
         """Waits until the thread is needed, or a worker has ended. Returns False if there is nothing to take."""
-        events = self._poll.poll(_WATCH_MS if self._is_watching else None)
+        events = self._poll.poll(self._watch_ms if self.express.is_watching else None)
         if not events:
             with self._lock:
-                if self._calls:
+                if self._has_calls():
                     return True
                 self._idle_rounds += 1
-                self._is_watching = self._idle_rounds < _MOST_IDLE_ROUNDS
+                self.express.is_watching = self._idle_rounds < _MOST_IDLE_ROUNDS
             return False
         self._idle_rounds = 0
         is_watch = False
@@ -370,11 +462,11 @@ class Pool:
             elif descriptor in self._watched:
                 self._taken.append((None, self._watched[descriptor], _FAILED, None))
         # Leave calls that have just begun to the threads that wait for them.
-        return not is_watch or self._is_needed or bool(self._taken)
+        return not is_watch or self.express.is_needed or bool(self._taken)
 
     def _take_all(self) -> None:
         """Takes changes of nodes, and results until all calls have ended."""
-        self._is_needed = True
+        self.express.is_needed = True
         while True:
             self.job.take(self._timeout_ns(), self._taken.append)
             is_idle = not self._taken
@@ -383,218 +475,197 @@ class Pool:
             except Exception as error:  # pylint: disable=broad-except
                 self._break(error)
             with self._lock:
-                if is_idle and not self._calls and not self._taken:
-                    self._is_needed = False
+                if is_idle and not (self._has_calls() or self._taken or self._dying or self._is_full):
+                    self.express.is_needed = False
                     return
 
     def _take_some(self) -> None:
-        """Handles what was taken from the queue."""
+        """Handles what was taken from the queue, and the time that has passed."""
         changed: list[int] = []
-        outcomes: _Outcomes = []
+        outcomes: Outcomes = []
         counts: dict[Worker, int] = {}
+        returned: list[Call] = []
         with self._lock:
+            is_idle = not self._taken
             while self._taken:
                 tag, node, what, value = self._taken.popleft()
                 if tag is None:
                     has_failed = what == _FAILED
                 else:
-                    has_failed = self._end_call(tag, node, what, value, outcomes, counts)
+                    has_failed = self._end_call(tag, node, what, value, outcomes, counts, returned)
                 if has_failed:
                     changed.append(node)
                 del value
             for worker, count in counts.items():
                 self._measure(worker, count)
+            if self._settings.counts_calls():
+                for worker in counts:
+                    self._review(worker)
+            for call in reversed(returned):
+                self._put_back(call)
+            if self._is_full:
+                self._is_full = False
+                for worker in self._workers.values():
+                    worker.is_full = False
+            if is_idle and (self._limits or self._timed):
+                self._check_limits()
             # The callbacks of futures may wait for other calls, so these are sent first, to new workers if need be.
             outcomes += self._dispatch()
+        if self._dying:
+            outcomes += self._explain()
         try:
             for node in changed:
                 self._replace(node)
             self._retire()
+            self._track()
         finally:
             settle(outcomes)
 
-    def _end_call(self, tag: int, node: int, what: int, value: Any, outcomes: _Outcomes,
-                  counts: dict[Worker, int]) -> bool:
+    def _end_call(self, tag: Any, node: int, what: int, value: Any, outcomes: Outcomes, counts: dict[Worker, int],
+                  returned: list[Call]) -> bool:
         """Ends a call, whose future gets its result later. Returns True if the worker has failed."""
-        call = self._calls.get(tag)
+        call = (self._calls.get(tag) if isinstance(tag, int) else
+                tag.call or self._adopt(tag, what in (RETURNED, UNKNOWN, NODE_FAILED)))
         if call is None:
             return False
         worker = self._workers[node]
-        if what == _RETURNED:
-            self._drop(tag, worker)
-            self._pending.appendleft(call)
-            return False
-        has_failed = bool(what) and isinstance(value, NodeFailed)
+        has_failed = what == NODE_FAILED
+        is_stopped = call.kill_at is not None
+        if is_stopped:
+            self._end_stop(call, worker, has_failed)
         if has_failed:
-            value = self._explained(value, worker, call)
-            worker.is_ready = False
-            self.job.choose(node, False)
+            self._set_ready(worker, False)
         else:
             self._deaths_in_a_row = 0
+        tag = call.tag
+        if what in (RESULT, EXCEPTION) and tag not in worker.aside:
             counts[worker] = counts.get(worker, 0) + 1
-        self._drop(tag, worker)
-        outcomes.append((call.future, bool(what), value))
+        may_have_begun = not has_failed or self.job.may_have_begun(node, tag)
+        self._drop(call)  # which forgets the node after its last call
+        if what in (RESULT, EXCEPTION):
+            outcomes.append((call.future, what, value))
+        elif is_stopped or what == STOPPED:
+            outcomes.append(call.stopped())
+        elif call.is_method and what == UNKNOWN:
+            outcomes.append((call.future, EXCEPTION, NotDefined("the worker does not know the method")))
+        elif what in (RETURNED, UNKNOWN):
+            if what == UNKNOWN:
+                call.function.unknown_to(node)
+            returned.append(call)
+        elif self._is_killed or call.is_method:
+            self._explain_later(call, worker, value)
+        elif not may_have_begun:
+            returned.append(call)
+        elif call.tries < self._settings.retries:
+            call.tries += 1
+            returned.append(call)
+        else:
+            self._explain_later(call, worker, value)
         return has_failed
 
     def _timeout_ns(self) -> int:
         """Returns how long the thread waits for results, in nanoseconds."""
         # A thread in help() may have left elements.
-        if self._taken or not self._calls:
+        if self._taken or not (self._has_calls() or self._dying or self._is_full):
             return 0
-        return int(_STALL_SECONDS * 1e9) if self._ask_stalled() else -1
+        seconds = math.inf
+        if self._dying:
+            seconds = _DYING_SECONDS
+        if self._is_full:
+            seconds = min(seconds, _FULL_SECONDS)
+        if self._ask_stalled():
+            seconds = min(seconds, _STALL_SECONDS)
+        if self._limits or self._timed:
+            with self._lock:
+                seconds = min(seconds, max(0.0, self._next_limit() - time.monotonic()))
+        return -1 if seconds == math.inf else int(seconds * 1e9)
 
     def _is_done(self) -> bool:
         with self._lock:
             is_closed = self._is_shut or self._broken is not None
-            return is_closed and not self._calls and not self._pending
+            return is_closed and not (self._has_calls() or self._pending or self._own or self._dying or self._maps)
 
-    def _retire(self) -> None:
-        """Replaces workers that have run as many calls as they may."""
-        if self._most_tasks is None:
-            return
-        with self._lock:
-            old = [w for w in self._workers.values() if w.begun >= self._most_tasks and not w.calls]
-            if not old or self._is_done():
-                return
-            for worker in old:
-                del self._workers[worker.node]
-                self._unwatch(worker)
-            outcomes = self._start(len(old))
-        settle(outcomes)
-        for worker in old:
-            try:
-                self.job.remove(worker.node)
-            except Exception:  # pylint: disable=broad-except
-                pass  # the worker has ended by itself
-            self.job.forget(worker.node)
-
-    def _replace(self, node: int) -> None:
-        """Starts a worker in place of a worker that has failed."""
-        with self._lock:
-            worker = self._workers.get(node)
-            if worker is None or worker.has_failed:
-                return
-            worker.is_ready = False
-            worker.has_failed = True
-            has_served = self.job.choose(node, False)
-            self._forget_if_failed(worker)
-            self._deaths_in_a_row = 0 if has_served else self._deaths_in_a_row + 1
-            if self._deaths_in_a_row > 3 * self._size:
-                raise StartFailed(f"workers end as soon as they have started; the last one (pid {worker.pid}) "
-                                  f"{self._zygote.end_of(worker.pid)}")
-            if self._broken is not None or self._is_shut and not self._pending:
-                return
-            outcomes = self._start(1)
-        settle(outcomes)
-
-    # ---- workers
-
-    def _start(self, count: int) -> _Outcomes:
-        """Starts workers. Call it with the lock held, and settle() the result without it."""
-        outcomes: _Outcomes = []
-        self._zygote = _processes.zygote(self._preload)
-        for pid, descriptor in self._zygote.fork(count, self._threads):
-            node = self.job.add(descriptor)
-            worker = self._workers[node] = Worker(node, pid)
-            self._watch(worker)
-            if self._initial is None:
-                worker.is_ready = True
-                self.job.choose(node, True)
-            else:
-                self._initialize(worker, outcomes)
-        return outcomes + self._dispatch()
-
-    def _watch(self, worker: Worker) -> None:
-        """Lets the thread notice the end of an idle worker."""
-        try:
-            worker.watched = os.pidfd_open(worker.pid)
-        except OSError:
-            return  # the process has ended, or the system is old; the next call notices the end
-        self._poll.register(worker.watched, select.POLLIN)
-        self._watched[worker.watched] = worker.node
-
-    def _unwatch(self, worker: Worker) -> None:
-        if self._watched.pop(worker.watched, None) is not None:
-            self._poll.unregister(worker.watched)
-            os.close(worker.watched)
-
-    def _initialize(self, worker: Worker, outcomes: _Outcomes) -> None:
-        assert self._initial is not None
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-
-        def ready(_: Any) -> None:
-            error = future.exception()
-            if error is not None and not isinstance(error, NodeFailed):
-                self._break(error)
-                return
-            with self._lock:
-                if error is None:
-                    worker.begun = 0
-                    worker.is_ready = True
-                    self.job.choose(worker.node, True)
-                more = self._dispatch()
-            settle(more)
-
-        future.add_done_callback(ready)
-        self._send(Call(future, *self._initial, "the initializer"), worker, outcomes)
-        worker.begun = 0
-        self.need_thread()
-
-    def _break(self, cause: BaseException) -> None:
-        """Fails all calls, after workers could not be started or initialised."""
-        error = BrokenExecutor(f"a worker could not be initialised: {type(cause).__name__}: {cause}")
-        error.__cause__ = cause
-        with self._lock:
-            if self._broken is None:
-                self._broken = error
-            outcomes: _Outcomes = [(call.future, True, error) for call in self._pending if call.may_run()]
-            self._pending.clear()
-        self.job.refuse(str(error))
-        self.kill()
-        settle(outcomes)
-        self.need_thread()
-
-    def kill(self) -> None:
-        """Kills all workers, so that their calls fail."""
-        with self._lock:
-            self._zygote.kill([worker.pid for worker in self._workers.values()])
-
-    def pids(self) -> dict[int, int]:
-        """Returns the process IDs of the workers by their nodes."""
-        with self._lock:
-            return {worker.node: worker.pid for worker in self._workers.values()}
+    def _has_calls(self) -> bool:
+        """True if workers have calls."""
+        return bool(self._calls) or self.express.total() > 0
 
     # ---- the end
+
+    def begin_map(self, number: int) -> None:
+        """Keeps the workers until end_map(), even after shut()."""
+        self._maps.add(number)
+
+    def end_map(self, number: int) -> None:
+        """Says that no more rows of a map() follow. Takes no lock."""
+        self._maps.discard(number)
+        if self._is_shut and not self._has_ended:
+            self.job.need()
 
     def shut(self) -> None:
         """Accepts no more calls. Takes no lock, so that any code may call it, for instance a finalizer."""
         self._is_shut = True
+        self.express.is_open = False
         if not self._has_ended:
             self.job.need()
 
     def cancel_pending(self) -> None:
         """Cancels the calls that no worker has got."""
         with self._lock:
-            pending = [call for call in self._pending if call.future.node is None]
-            self._pending = deque(call for call in self._pending if call.future.node is not None)
+            pending = [call for call in self._all_pending() if call.future.node is None]
+            self._own = {index: deque(call for call in calls if call.future.node is not None)
+                         for index, calls in self._own.items()}
+            kept = [call for call in self._pending if call.future.node is not None]
+            self._pending.clear()  # the same deque, because express has it
+            self._pending.extend(kept)
         for call in pending:
             call.future.cancel()
             call.may_run()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Waits until all calls have ended and the workers are gone."""
-        if self._thread is not threading.current_thread():
-            self._thread.join(seconds)
+        """Waits until all calls have ended and the workers are gone, or are needed only for the rest of a map()."""
+        if self._thread is threading.current_thread():
+            return
+        while self._maps and self._thread.is_alive():
+            with self._lock:
+                if not (self._has_calls() or self._pending or self._own or self._dying):
+                    return
+            self._thread.join(_WATCH_MS / 1000)
+        self._thread.join(seconds)
+
+    def forget_maps(self) -> None:
+        """Lets the workers end although results of map() were not read to their end."""
+        self._maps.clear()
+
+    def abandon(self) -> None:
+        """Ends all calls and the workers as soon as possible."""
+        self.forget_maps()
+        self.shut()
+        self.cancel_pending()
+        self.kill()
+
+    def _close_output(self) -> None:
+        """Passes on what workers have printed, after the end of the job."""
+        if self._settings.output is not None:
+            self._settings.output.close()
+        if not isinstance(self._settings.preload, tuple):
+            self._settings.preload.close()
 
     def _end(self) -> None:
-        with self._role, self._lock:
+        self.express.take_role()
+        with self._lock:
             self._has_ended = True
             self._is_shut = True
             for worker in self._workers.values():
                 self._unwatch(worker)
         self.job.end()
+        self._close_output()
+        self.express.leave_role()
+        self.express.close(_refuse)
         _pools.discard(self)
+
+
+def _refuse(*_: Any) -> Any:
+    raise RuntimeError("cannot schedule new futures after " + ("interpreter " if _is_ending else "") + "shutdown")
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
@@ -607,10 +678,10 @@ def _finish_all() -> None:
     _is_ending = True
     is_interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt
     for pool in list(_pools):
+        pool.forget_maps()
         pool.shut()
         if is_interrupted:
-            pool.cancel_pending()
-            pool.kill()
+            pool.abandon()
     for pool in list(_pools):
         pool.wait()
 
@@ -619,6 +690,7 @@ def _forget_all() -> None:
     """In a forked child, leaves the pools to the parent."""
     for pool in list(_pools):
         pool._has_ended = True  # pylint: disable=protected-access
+        pool.express.is_open = False
     _pools.clear()
 
 

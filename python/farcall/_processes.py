@@ -11,11 +11,13 @@ import threading
 import time
 from typing import Any
 
-from . import _zygote
+from . import _core, _zygote
 from ._errors import StartFailed
 
 # Descriptor of the host's socket in the zygote.
 _CHANNEL = 9
+# Workers that are started at once: each needs at most four of the 250 descriptors of a message.
+_MOST_AT_ONCE = 60
 _START = """import sys
 sys.path.insert(0, sys.argv[1])
 import farcall._zygote
@@ -27,7 +29,7 @@ farcall._zygote.main()
 class Zygote:
     """The host's end of a zygote, which several threads may use."""
 
-    def __init__(self, preload: tuple[str, ...]) -> None:
+    def __init__(self, preload: tuple[str, ...], threads: int = 1) -> None:
         self._lock = threading.Lock()
         self._host = os.getpid()
         self._ends: dict[int, str] = {}  # how workers have ended
@@ -39,7 +41,7 @@ class Zygote:
         except StartFailed:
             here.close()
             raise
-        error = self._ask(("preload", sys.path, list(preload)))
+        error = self._ask(("preload", sys.path, list(preload), threads))
         if error:
             self.close()
             raise StartFailed(error)
@@ -53,16 +55,20 @@ class Zygote:
                 raise StartFailed(f"the process that starts workers (pid {self.pid}) has ended; it runs "
                                   f"{sys.executable}") from error
 
-    def fork(self, count: int, threads: int) -> list[tuple[int, int]]:
-        """Starts workers, and returns the process ID and the socket of each."""
+    def fork(self, count: int, threads: int, pipes: list[Any] | None = None,
+             levels: dict[str, int] | None = None) -> list[tuple[int, int]]:
+        """Starts workers, and returns the process ID and the socket of each. Each may have Pipes for its output."""
         settings = {"environment": dict(os.environ), "path": sys.path, "arguments": sys.argv, "folder": os.getcwd(),
-                    "threads": threads}
+                    "threads": threads, "pipes": pipes[0].names if pipes else (), "levels": levels,
+                    "authkey": _authkey()}
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(count)]
         pids: list[int] = []
         try:
-            for first in range(0, count, 200):
-                part = pairs[first:first + 200]
-                pids += self._ask(("fork", settings), tuple(there.fileno() for _, there in part))
+            for first in range(0, count, _MOST_AT_ONCE):
+                sent = []
+                for i in range(first, min(first + _MOST_AT_ONCE, count)):
+                    sent += [pairs[i][1].fileno(), *(pipes[i].theirs if pipes else ())]
+                pids += self._ask(("fork", settings), tuple(sent))
             for pid in pids:
                 self._ends.pop(pid, None)  # the system has given the number again
             return [(pid, here.detach()) for pid, (here, _) in zip(pids, pairs)]
@@ -71,13 +77,17 @@ class Zygote:
                 here.close()
                 there.close()
 
-    def end_of(self, pid: int, seconds: float = 0.5) -> str:
-        """Says how a worker has ended, as in "was killed by SIGSEGV". Waits for its end for a short time."""
+    def end_of(self, pid: int, seconds: float) -> str:
+        """Says how a worker has ended, as in "was killed by SIGSEGV". Waits for its end for a time."""
+        return self.known_end_of(pid, seconds) or "cannot be reached any more"
+
+    def known_end_of(self, pid: int, seconds: float = 0) -> str | None:
+        """Says how a worker has ended, or returns None if it has not ended after this time."""
         # The zygote tells the end of a worker once, and several calls of the worker may ask.
         if pid not in self._ends:
             text = self._wait_for_end(pid, seconds)
             if text is None:
-                return "cannot be reached any more"
+                return None
             self._ends[pid] = text
         return self._ends[pid]
 
@@ -98,10 +108,23 @@ class Zygote:
             return f"was killed by {signal.Signals(number).name if number in list(signal.Signals) else number}"
         return f"has exited with status {os.WEXITSTATUS(status)}"
 
-    def kill(self, pids: list[int]) -> None:
-        """Kills workers."""
+    def job(self) -> Any:
+        """Returns a new job for the workers."""
+        return _core.Job()
+
+    def add_to(self, job: Any, channel: int) -> int:
+        """Adds a worker of fork() to the job, and returns its node."""
+        node: int = job.add(channel)
+        return node
+
+    def watch(self, pid: int) -> int:
+        """Returns a descriptor that becomes readable when the worker ends. Raises OSError."""
+        return os.pidfd_open(pid)
+
+    def kill(self, pids: list[int], number: int = signal.SIGKILL) -> None:
+        """Sends a signal to workers."""
         try:
-            self._ask(("kill", pids))
+            self._ask(("kill", pids, int(number)))
         except StartFailed:
             pass
 
@@ -124,6 +147,12 @@ class Zygote:
                 pass
 
 
+def _authkey() -> bytes | None:
+    """Returns the key with which children of multiprocessing reach its managers, or None if it was not imported."""
+    module: Any = sys.modules.get("multiprocessing.process")
+    return None if module is None else bytes(module.current_process().authkey)
+
+
 def _spawn(channel: int) -> int:
     """Starts the process of a zygote."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -138,19 +167,26 @@ def _spawn(channel: int) -> int:
         raise StartFailed(f"cannot start {sys.executable}: {error}") from error
 
 
-_zygotes: dict[tuple[str, ...], Zygote] = {}
+_zygotes: dict[tuple[tuple[str, ...], int], Zygote] = {}
 _zygotes_lock = threading.Lock()
 
 
-def zygote(preload: tuple[str, ...] = ()) -> Zygote:
-    """Returns the zygote of this process that has imported the modules. Starts it if there is none."""
+def zygote(preload: Any = (), threads: int = 1) -> Any:
+    """Returns the zygote of this process that has imported the modules. Starts it if there is none.
+
+    `preload` may be a Source of other workers, which is returned.
+    """
+    if not isinstance(preload, tuple):
+        return preload
     with _zygotes_lock:
-        found = _zygotes.get(preload)
+        # Numerical libraries read the number of their threads when they are loaded.
+        key = preload, threads if preload else 0
+        found = _zygotes.get(key)
         if found is not None and not found.is_usable():
             found.close()
             found = None
         if found is None:
-            found = _zygotes[preload] = Zygote(preload)
+            found = _zygotes[key] = Zygote(*key)
         return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -15,16 +16,23 @@ _parked: list[threading.Lock] = []
 _thread = threading.local()
 
 
-def main(socket: int) -> None:
-    """Serves calls of the host at the other end of the socket."""
+def main(socket: int) -> bool:
+    """Serves calls of the host at the other end of the socket, or of the host that has started this target if it is -1.
+
+    Returns False if no host has started it.
+    """
     global job  # pylint: disable=global-statement
     job = _core.serve_open(socket, _errors.describe)
+    if job is None:
+        return False
     job.set_hooks(_begin_call, _end_call)
+    signal.signal(_core.set_stop(_errors.Stopped), _core.on_stop)
     _thread.serves = True
     _core.serve()
     atexit._run_exitfuncs()  # pylint: disable=protected-access
     sys.stdout.flush()
     sys.stderr.flush()
+    return True
 
 
 def serves() -> bool:
@@ -67,6 +75,13 @@ def _help() -> None:
     while not _core.serve(True):
         _parked.append(turn)
         turn.acquire()
+
+
+def join_multiprocessing(key: bytes) -> None:
+    """Lets tasks use objects of managers of multiprocessing, for which the host has the key."""
+    from multiprocessing import process
+
+    process.current_process().authkey = key
 
 
 def limit_threads(count: int) -> None:

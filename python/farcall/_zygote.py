@@ -89,18 +89,20 @@ class _Zygote:
         self.kill([], sorted(self._children))
 
     def fork(self, descriptors: list[int], settings: dict[str, Any]) -> list[int]:
-        """Forks a worker for each descriptor, and returns their process IDs."""
+        """Forks a worker for each socket, and returns their process IDs. Descriptors of pipes follow each socket."""
         pids = []
+        size = 1 + len(settings["pipes"])
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-        for descriptor in descriptors:
+        for first in range(0, len(descriptors), size):
+            own = descriptors[first:first + size]
             zygote = os.getpid()
             pid = os.fork()
             if pid == 0:
                 self._channel.close()
                 for other in descriptors:
-                    if other != descriptor:
+                    if other not in own:
                         os.close(other)
-                _run_worker(descriptor, zygote, settings)
+                _run_worker(own, zygote, settings)
             self._children.add(pid)
             pids.append(pid)
         for descriptor in descriptors:
@@ -113,16 +115,20 @@ class _Zygote:
         self._reap()
         return self._statuses.pop(pid, None)
 
-    def kill(self, _: list[int], pids: list[int]) -> None:
-        """Kills workers."""
+    def kill(self, _: list[int], pids: list[int], number: int = signal.SIGKILL) -> None:
+        """Sends a signal to workers."""
         for pid in pids:
             if pid in self._children:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
 
-    def preload(self, _: list[int], path: list[str], modules: list[str]) -> str:
+    def preload(self, _: list[int], path: list[str], modules: list[str], threads: int) -> str:
         """Imports modules. Returns the text of an error, or an empty text."""
         import importlib
 
+        from . import _worker
+
+        if modules:
+            _worker.limit_threads(threads)
         sys.path[:] = path
         for module in modules:
             try:
@@ -132,8 +138,9 @@ class _Zygote:
         return ""
 
 
-def _run_worker(descriptor: int, zygote: int, settings: dict[str, Any]) -> None:
+def _run_worker(descriptors: list[int], zygote: int, settings: dict[str, Any]) -> None:
     """Runs a worker in a forked child. Does not return."""
+    descriptor, *pipes = descriptors
     code = 1
     try:
         _core.die_with_parent()
@@ -152,13 +159,19 @@ def _run_worker(descriptor: int, zygote: int, settings: dict[str, Any]) -> None:
         except OSError:
             pass
         _worker.limit_threads(settings["threads"])
+        if pipes:
+            from . import _output
+
+            _output.redirect(dict(zip(settings["pipes"], pipes)), settings["levels"])
+        if settings["authkey"] is not None:
+            _worker.join_multiprocessing(settings["authkey"])
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         _worker.main(descriptor)
         code = 0
-    except BaseException:  # pylint: disable=broad-except
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:  # pylint: disable=broad-except
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         os._exit(code)
 

@@ -1,123 +1,71 @@
-"""Measures calls of farcall beside calls of the standard library: python -m farcall.bench.
+"""Measures calls of farcall beside calls of other executors: python -m farcall.bench.
 
-Each figure is the median of batches, and the fastest batch in parentheses. All are measured in one run, in turns, so
-that they can be compared. The program runs on one processor and all its workers on another one, if there are two; the
-option --unpinned leaves this to the system.
+Each figure is the median of samples, and the least sample in parentheses. Cases of a group are measured in turns, so
+that they can be compared. Other executors are multiprocessing.Pipe, ProcessPoolExecutor, and, if they are installed,
+loky and mpi4py.futures. The program runs on one processor and all workers on another one, if there are two.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
-import math
-import multiprocessing
+import argparse
 import os
+import pathlib
 import statistics
-import sys
-import time
-from collections.abc import Callable
-from typing import Any
 
-import farcall
-
-_BATCHES = 15
-_BATCH_SECONDS = 0.01
+from . import _bench_cases, _chart
 
 
-def _echo(pipe: Any) -> None:
-    while (message := pipe.recv()) is not None:
-        pipe.send(message)
-
-
-def _time(run: Callable[[int], None], count: int) -> float:
-    begin = time.perf_counter()
-    run(count)
-    return (time.perf_counter() - begin) / count
-
-
-def _loop(call: Callable[..., Any], *arguments: Any) -> Callable[[int], None]:
-    def run(count: int) -> None:
-        for _ in range(count):
-            call(*arguments)
-
-    return run
-
-
-def _window(executor: concurrent.futures.Executor, function: Callable[..., Any]) -> Callable[[int], None]:
-    def run(count: int) -> None:
-        for future in [executor.submit(function, 2.0) for _ in range(count)]:
-            future.result()
-
-    return run
-
-
-def _mapped(executor: concurrent.futures.Executor, **options: int) -> Callable[[int], None]:
-    def run(count: int) -> None:
-        for _ in executor.map(math.sqrt, range(count), **options):
-            pass
-
-    return run
-
-
-def measure(cases: dict[str, Callable[[int], None]]) -> dict[str, tuple[float, float]]:
-    """Returns the median and the least time of a call, in microseconds, for each case."""
-    counts = {}
-    for name, run in cases.items():
-        _time(run, 10)
-        counts[name] = max(10, int(_BATCH_SECONDS / _time(run, 20)))
-    times: dict[str, list[float]] = {name: [] for name in cases}
-    for _ in range(_BATCHES):
-        for name, run in cases.items():
-            times[name].append(_time(run, counts[name]) * 1e6)
-    return {name: (statistics.median(values), min(values)) for name, values in times.items()}
-
-
-def _pin(workers: list[int]) -> None:
+def pin(workers: list[int]) -> None:
     """Lets this process and the workers run on one processor each."""
     processors = sorted(os.sched_getaffinity(0))
-    if len(processors) < 2 or "--unpinned" in sys.argv:
+    if len(processors) < 2:
         return
     for process, processor in [(os.getpid(), processors[0]), *((pid, processors[1]) for pid in workers)]:
         for thread in os.listdir(f"/proc/{process}/task"):
             os.sched_setaffinity(int(thread), {processor})
 
 
+def measure(group: _bench_cases.Group, rounds: int) -> list[_chart.Figure]:
+    """Returns the figures of a group in its unit."""
+    scale = {"µs": 1e6, "ms": 1e3}[group.unit]
+    samples: dict[str, list[float]] = {case.name: [] for case in group.cases}
+    for round_ in range(rounds + 1):
+        for case in group.cases:
+            value = case.sample() * scale
+            # The first round fills caches.
+            if round_ > 0 or rounds == 1:
+                samples[case.name].append(value)
+    return [_chart.Figure(case.name, statistics.median(samples[case.name]), min(samples[case.name]), case.is_farcall)
+            for case in group.cases]
+
+
+def _print(group: _bench_cases.Group, figures: list[_chart.Figure]) -> None:
+    print(f"\n{group.title}:")
+    for figure in figures:
+        print(f"  {figure.name:<46} {figure.median:10.2f} {group.unit}  ({figure.least:.2f})", flush=True)
+
+
 def main() -> None:
-    """Prints a table."""
-    context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
-    process = context.Process(target=_echo, args=(there,), daemon=True)
-    process.start()
-
-    def ping() -> None:
-        here.send(())
-        here.recv()
-
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as standard:
-        standard.submit(math.sqrt, 2.0).result()
-        with farcall.Executor(1) as executor:
-            _pin([process.pid or 0, *standard._processes, executor.submit(os.getpid).result()])
-            empty, root, kinds = executor.function(tuple), executor.function(math.sqrt), executor.function(_kinds)
-            cases = {
-                "multiprocessing.Pipe, there and back": _loop(ping),
-                "ProcessPoolExecutor: submit().result()": _loop(lambda: standard.submit(math.sqrt, 2.0).result()),
-                "ProcessPoolExecutor: many submit()": _window(standard, math.sqrt),
-                "ProcessPoolExecutor: map(chunksize=1000)": _mapped(standard, chunksize=1000),
-                "farcall: function()": _loop(empty),
-                "farcall: function(2.0)": _loop(root, 2.0),
-                'farcall: function(1, 2.0, "x")': _loop(kinds, 1, 2.0, "x"),
-                "farcall: function([])": _loop(executor.function(list), []),
-                "farcall: submit().result()": _loop(lambda: executor.submit(math.sqrt, 2.0).result()),
-                "farcall: many submit()": _window(executor, math.sqrt),
-                "farcall: map()": _mapped(executor),
-            }
-            for name, (median, least) in measure(cases).items():
-                print(f"{name:<42} {median:9.2f} µs  ({least:.2f})")
-    here.send(None)
-    process.join()
-
-
-def _kinds(number: int, real: float, text: str) -> float:
-    return number + real + len(text)
+    """Prints a table, and writes a picture of it."""
+    parser = argparse.ArgumentParser(prog="python -m farcall.bench", description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="write a picture of the table")
+    parser.add_argument("--unpinned", action="store_true", help="let the system choose the processors")
+    parser.add_argument("--quick", action="store_true", help="take one sample: a check that all runs, no measurement")
+    options = parser.parse_args()
+    results = []
+    with _bench_cases.executors() as made:
+        everywhere = os.sched_getaffinity(0)
+        if not options.unpinned:
+            pin(made.workers)
+        for make in _bench_cases.GROUPS:
+            if make in _bench_cases.UNPINNED:
+                os.sched_setaffinity(0, everywhere)
+            group = make(made)
+            figures = measure(group, 1 if options.quick else group.rounds)
+            _print(group, figures)
+            results.append((f"{group.title}, {group.unit}", figures))
+    if options.svg:
+        options.svg.write_text(_chart.drawn("Calls of farcall and of other executors", results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,12 @@ static bool add(uint64_t number, const char* bytes, size_t size) {
   return true;
 }
 
+int fcp_define(uint64_t number, const char* bytes, size_t size) {
+  if (add(number, bytes, size)) return 0;
+  PyErr_NoMemory();
+  return -1;
+}
+
 static void define(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
   uint64_t number = 0;
@@ -95,4 +101,39 @@ PyObject* fcp_function(uint64_t number) {
     }
   }
   return found->function;
+}
+
+PyObject* fcp_set_local(PyObject* module, PyObject* arguments) {
+  (void)module;
+  unsigned long long number = 0;
+  PyObject* function = NULL;
+  if (!PyArg_ParseTuple(arguments, "KO", &number, &function)) return NULL;
+  if (!add(number, "", 0)) return PyErr_NoMemory();
+  definition* const found = find(number);
+  Py_INCREF(function);
+  Py_XDECREF(found->function);
+  found->function = function;
+  Py_RETURN_NONE;
+}
+
+PyObject* fcp_undefine(PyObject* module, PyObject* number_object) {
+  (void)module;
+  const unsigned long long number = PyLong_AsUnsignedLongLong(number_object);
+  if (PyErr_Occurred()) return NULL;
+  pthread_mutex_lock(&adding);
+  definition* before = NULL;
+  definition* found = table[number % buckets];
+  while (found != NULL && found->number != number) {
+    before = found;
+    found = found->next;
+  }
+  if (found != NULL && before == NULL) table[number % buckets] = found->next;
+  if (found != NULL && before != NULL) before->next = found->next;
+  pthread_mutex_unlock(&adding);
+  // Other threads look functions up only with the GIL.
+  if (found != NULL) {
+    Py_XDECREF(found->function);
+    free(found);
+  }
+  Py_RETURN_NONE;
 }

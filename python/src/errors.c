@@ -1,6 +1,7 @@
 #include "core.h"
 
-static PyObject* error_of_status; ///< error_of_status(status, text, node) returns an exception
+static PyObject*
+    error_of_status; ///< error_of_status(status, text, node, type) returns an exception
 static PyObject* error_of_remote; ///< error_of_remote(description, node) returns an exception
 
 PyObject* fcp_set_errors(PyObject* module, PyObject* arguments) {
@@ -20,12 +21,19 @@ static PyObject* raise_object(PyObject* exception) {
 }
 
 PyObject* fcp_raise(fc_status status) {
-  return raise_object(PyObject_CallFunction(error_of_status, "ssI", fc_status_name(status),
-                                            fc_error_text(), (unsigned)fc_error_node()));
+  if (PyErr_Occurred()) return NULL;
+  return raise_object(PyObject_CallFunction(error_of_status, "ssIs", fc_status_name(status),
+                                            fc_error_text(), (unsigned)fc_error_node(),
+                                            fc_error_type()));
 }
 
 void fcp_raise_text(const char* status, PyObject* text) {
   raise_object(PyObject_CallFunction(error_of_status, "sOI", status, text, (unsigned)FC_NO_NODE));
+}
+
+void fcp_raise_failed(const char* text, uint32_t node) {
+  raise_object(
+      PyObject_CallFunction(error_of_status, "ssI", "FC_NODE_FAILED", text, (unsigned)node));
 }
 
 PyObject* fcp_raise_remote(PyObject* description, uint32_t node) {

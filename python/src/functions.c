@@ -13,6 +13,11 @@ typedef struct fcp_function_object {
   PyObject* definition; ///< bytes
   unsigned char* known; ///< for each node, 1 if it has the definition
   size_t known_count;
+  uint32_t node;     ///< node that calls go to, or FC_NO_NODE for any
+  PyObject* explain; ///< explain(exception) returns the exception that a call raises; or NULL
+  struct fcp_function_object* origin; ///< function of owned_by(), whose `known` is used, or NULL
+  PyObject* owner;                    ///< object that the function keeps alive, or NULL
+  PyObject* name;                     ///< for errors, or NULL
 } fcp_function_object;
 
 /// Message of a call that was not sent yet.
@@ -33,32 +38,89 @@ fc_function fcp_run_function(void) {
   return number;
 }
 
-bool fcp_is_function(PyObject* object) { return Py_TYPE(object) == function_type; }
+bool fcp_is_function(PyObject* object) {
+  return PyType_IsSubtype(Py_TYPE(object), function_type) != 0;
+}
 bool fcp_is_message(PyObject* object) { return Py_TYPE(object) == message_type; }
 
-PyObject* fcp_new_function(fcp_job* job, PyObject* arguments) {
-  unsigned long long number = 0;
-  PyObject* definition = NULL;
-  if (!PyArg_ParseTuple(arguments, "KS", &number, &definition)) return NULL;
-  fcp_function_object* const self = PyObject_New(fcp_function_object, function_type);
+static fcp_function_object* new_function(PyTypeObject* type, fcp_job* job, uint64_t number,
+                                         PyObject* definition) {
+  const allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  fcp_function_object* const self = (fcp_function_object*)allocate(type, 0);
   if (self == NULL) return NULL;
   Py_INCREF((PyObject*)job);
   Py_INCREF(definition);
   self->job = job;
   self->number = number;
   self->definition = definition;
-  self->known = NULL;
-  self->known_count = 0;
+  self->node = FC_NO_NODE;
+  return self;
+}
+
+PyObject* fcp_new_function(fcp_job* job, PyObject* arguments) {
+  unsigned long long number = 0;
+  PyObject* definition = NULL;
+  if (!PyArg_ParseTuple(arguments, "KS", &number, &definition)) return NULL;
+  return (PyObject*)new_function(function_type, job, number, definition);
+}
+
+/// Function(job, number, definition, node, explain): a function for one node, or for any node if
+/// `node` is None.
+static PyObject* function_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  (void)keywords;
+  PyObject* job = NULL;
+  unsigned long long number = 0;
+  PyObject* definition = NULL;
+  PyObject* node = Py_None;
+  PyObject* explain = Py_None;
+  if (!PyArg_ParseTuple(arguments, "OKS|OO", &job, &number, &definition, &node, &explain))
+    return NULL;
+  if (!fcp_is_job(job)) {
+    PyErr_SetString(PyExc_TypeError, "the first argument must be a Job");
+    return NULL;
+  }
+  const unsigned long id = node == Py_None ? FC_NO_NODE : PyLong_AsUnsignedLong(node);
+  if (PyErr_Occurred()) return NULL;
+  fcp_function_object* const self = new_function(type, (fcp_job*)job, number, definition);
+  if (self == NULL) return NULL;
+  self->node = (uint32_t)id;
+  if (explain != Py_None) {
+    Py_INCREF(explain);
+    self->explain = explain;
+  }
   return (PyObject*)self;
+}
+
+/// owned_by(owner, name): the same function, which keeps the owner alive.
+static PyObject* function_owned_by(PyObject* object, PyObject* arguments) {
+  fcp_function_object* const self = (fcp_function_object*)object;
+  PyObject* owner = NULL;
+  PyObject* name = NULL;
+  if (!PyArg_ParseTuple(arguments, "OU", &owner, &name)) return NULL;
+  fcp_function_object* const made =
+      new_function(Py_TYPE(object), self->job, self->number, self->definition);
+  if (made == NULL) return NULL;
+  Py_INCREF(object);
+  Py_INCREF(owner);
+  Py_INCREF(name);
+  made->origin = self;
+  made->owner = owner;
+  made->name = name;
+  return (PyObject*)made;
 }
 
 static void function_dealloc(PyObject* object) {
   fcp_function_object* const self = (fcp_function_object*)object;
   Py_DECREF((PyObject*)self->job);
   Py_DECREF(self->definition);
+  Py_XDECREF(self->explain);
   free(self->known);
+  Py_XDECREF((PyObject*)self->origin);
+  Py_XDECREF(self->owner);
+  Py_XDECREF(self->name);
   PyTypeObject* const type = Py_TYPE(object);
-  PyObject_Free(object);
+  // Objects of subclasses have a head of the garbage collector.
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);
 }
 
@@ -75,8 +137,11 @@ static void mark_known(fcp_function_object* self, uint32_t id) {
   self->known[id] = 1;
 }
 
-/// Sends the definition of the function to the node, unless the node has it.
-static fc_status define(fcp_function_object* self, fc_node node) {
+/// Sends the definition of the function to the node, unless the node has it. If `may_block` is
+/// false, may return FC_WOULD_BLOCK, and does not wait until the node has the definition; later
+/// calls of this thread find it there.
+static fc_status define(fcp_function_object* self, fc_node node, bool may_block) {
+  if (self->origin != NULL) self = self->origin;
   if (node.id < self->known_count && self->known[node.id]) return FC_OK;
   char* bytes = NULL;
   Py_ssize_t size = 0;
@@ -84,38 +149,59 @@ static fc_status define(fcp_function_object* self, fc_node node) {
   PyBytes_AsStringAndSize(self->definition, &bytes, &size);
   const fc_bytes parts[2] = {{&self->number, sizeof self->number}, {bytes, (size_t)size}};
   fc_future* future = NULL;
-  fc_status status;
-  Py_BEGIN_ALLOW_THREADS
-  status = fc_callv(node, fcp_define_function(), parts, 2, &future);
-  Py_END_ALLOW_THREADS
+  fc_status status = FC_OK;
+  if (may_block) {
+    Py_BEGIN_ALLOW_THREADS
+    status = fc_callv(node, fcp_define_function(), parts, 2, &future);
+    Py_END_ALLOW_THREADS
+  } else {
+    status = fc_try_call_async(node, fcp_define_function(), parts, 2, &future);
+  }
   if (status != FC_OK) return status;
   fc_future_drop(future);
   mark_known(self, node.id);
   return FC_OK;
 }
 
-/// Sends the call to the node. If this returns FC_NODE_FAILED, the call has not run.
-static fc_status send_call(fcp_function_object* self, fc_node node, const fcp_message* m,
+/// Sends the definition again before the next call to the node.
+static void mark_unknown(fcp_function_object* self, uint32_t id) {
+  if (self->origin != NULL) self = self->origin;
+  if (id < self->known_count) self->known[id] = 0;
+}
+
+/// unknown_to(id): sends the definition again before the next call to the node.
+static PyObject* function_unknown_to(PyObject* object, PyObject* id_object) {
+  const unsigned long id = PyLong_AsUnsignedLong(id_object);
+  if (PyErr_Occurred()) return NULL;
+  mark_unknown((fcp_function_object*)object, (uint32_t)id);
+  Py_RETURN_NONE;
+}
+
+/// Sends the call to the node. If this returns FC_NODE_FAILED or FC_WOULD_BLOCK, the call has not
+/// run.
+static fc_status send_call(fcp_function_object* self, fc_node node, fcp_message* m, bool may_block,
                            fc_future** future) {
-  fc_status status = define(self, node);
+  fc_status status = define(self, node, may_block);
+  if (status == FC_OK) status = fcp_message_lend(m, self->job, node.id);
   if (status != FC_OK) return status;
   status = fc_try_call_async(node, fcp_run_function(), m->parts, m->part_count, future);
-  if (status == FC_WOULD_BLOCK) {
+  if (status == FC_WOULD_BLOCK && may_block) {
     Py_BEGIN_ALLOW_THREADS
     status = fc_call_asyncv(node, fcp_run_function(), m->parts, m->part_count, future);
     Py_END_ALLOW_THREADS
   }
+  if (status != FC_OK) fcp_message_take_back(m);
   return status;
 }
 
 /// Sends the call to the node with the fewest calls. Tries other nodes as long as nodes have
 /// failed.
-static fc_future* send_to_any(fcp_function_object* self, const fcp_message* m, uint32_t* id) {
+static fc_future* send_to_any(fcp_function_object* self, fcp_message* m, uint32_t* id) {
   for (;;) {
     fc_node node;
     if (fcp_begin_call(self->job, FC_NO_NODE, &node) != 0) return NULL;
     fc_future* future = NULL;
-    const fc_status status = send_call(self, node, m, &future);
+    const fc_status status = send_call(self, node, m, true, &future);
     *id = node.id;
     if (status == FC_OK) return future;
     fcp_end_call(self->job, node.id);
@@ -127,19 +213,50 @@ static fc_future* send_to_any(fcp_function_object* self, const fcp_message* m, u
   }
 }
 
+/// Sends the call to the node of the function.
+static fc_future* send_to_own(fcp_function_object* self, fcp_message* m, uint32_t* id) {
+  fc_node node;
+  if (fcp_begin_call(self->job, self->node, &node) != 0) return NULL;
+  *id = node.id;
+  fc_future* future = NULL;
+  const fc_status status = send_call(self, node, m, true, &future);
+  if (status == FC_OK) return future;
+  fcp_end_call(self->job, node.id);
+  fcp_raise(status);
+  if (status == FC_NODE_FAILED) fcp_node_failed(self->job, node.id);
+  return NULL;
+}
+
+/// Replaces the pending exception by the exception that the function's `explain` returns.
+static void explain_exception(fcp_function_object* self) {
+  PyObject* const exception = fcp_take_exception();
+  if (exception == NULL) return;
+  PyObject* const explained = PyObject_CallFunctionObjArgs(self->explain, exception, NULL);
+  Py_DECREF(exception);
+  if (explained == NULL) return;
+  PyErr_SetObject((PyObject*)Py_TYPE(explained), explained);
+  Py_DECREF(explained);
+}
+
 /// Calls the function, and waits for the result. Returns NULL without an exception if the worker
 /// has returned the call.
-static PyObject* call_once(fcp_function_object* self, const fcp_message* m) {
+static PyObject* call_once(fcp_function_object* self, fcp_message* m) {
   uint32_t id = 0;
   PyObject* result = NULL;
-  fc_future* const future = send_to_any(self, m, &id);
+  fc_future* const future =
+      self->node == FC_NO_NODE ? send_to_any(self, m, &id) : send_to_own(self, m, &id);
   if (future == NULL) return NULL;
   if (fcp_wait(self->job, future) != 0) {
-    fc_future_drop(future);
+    fcp_abandon_call(self->job, future);
   } else {
     fc_status status = FC_OK;
-    result = fcp_finish_call(future, id, &status);
-    if (status == FC_NODE_FAILED) fcp_node_failed(self->job, id);
+    enum fcp_kind kind = FCP_PLAIN;
+    result = fcp_finish_call(self->job, future, id, &status, &kind);
+    if (kind == FCP_UNDEFINED) mark_unknown(self, id);
+    if (status == FC_NODE_FAILED) {
+      fcp_node_failed(self->job, id);
+      fcp_explain(self->job, id, self->name);
+    }
   }
   fcp_end_call(self->job, id);
   return result;
@@ -155,26 +272,50 @@ static PyObject* function_call(PyObject* object, PyObject* arguments, PyObject* 
     while (result == NULL && !PyErr_Occurred());
   }
   fcp_message_clear(&m);
+  if (result == NULL && self->explain != NULL) explain_exception(self);
   return result;
 }
 
-fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, fc_future** future) {
-  return send_call((fcp_function_object*)function, node, &((fcp_message_object*)message)->message,
-                   future);
+fc_status fcp_send(PyObject* function, PyObject* message, fc_node node, uint64_t call,
+                   bool may_block, fc_future** future) {
+  fcp_message* const m = &((fcp_message_object*)message)->message;
+  fcp_number_call(m, call);
+  return send_call((fcp_function_object*)function, node, m, may_block, future);
+}
+
+const fcp_message* fcp_message_in(PyObject* object) {
+  return &((fcp_message_object*)object)->message;
+}
+
+PyObject* fcp_loaded(PyObject* object) {
+  const fcp_function_object* const self = (fcp_function_object*)object;
+  PyObject* const found = fcp_function(self->number);
+  if (found != NULL || PyErr_Occurred()) return found;
+  char* bytes = NULL;
+  Py_ssize_t size = 0;
+  PyBytes_AsStringAndSize(self->definition, &bytes, &size);
+  return fcp_define(self->number, bytes, (size_t)size) == 0 ? fcp_function(self->number) : NULL;
+}
+
+PyObject* fcp_encode(PyObject* function, PyObject* arguments, PyObject* keywords, bool* is_plain) {
+  fcp_message_object* const made = PyObject_New(fcp_message_object, message_type);
+  if (made == NULL) return NULL;
+  fcp_message* const m = &made->message;
+  const uint64_t number = ((fcp_function_object*)function)->number;
+  const int done = fcp_message_of_call(m, number, arguments, keywords);
+  *is_plain = m->pickled == NULL && !m->has_large;
+  if (done == 0) return (PyObject*)made;
+  Py_DECREF(made);
+  return NULL;
 }
 
 /// encode(arguments, keywords): the message of a call, for Job.send().
 static PyObject* function_encode(PyObject* object, PyObject* arguments) {
-  fcp_function_object* const self = (fcp_function_object*)object;
   PyObject* positional = NULL;
   PyObject* keywords = NULL;
   if (!PyArg_ParseTuple(arguments, "O!O", &PyTuple_Type, &positional, &keywords)) return NULL;
-  fcp_message_object* const made = PyObject_New(fcp_message_object, message_type);
-  if (made == NULL) return NULL;
-  const int done = fcp_message_of_call(&made->message, self->number, positional, keywords);
-  if (done == 0) return (PyObject*)made;
-  Py_DECREF(made);
-  return NULL;
+  bool is_plain = false;
+  return fcp_encode(object, positional, keywords, &is_plain);
 }
 
 static void message_dealloc(PyObject* object) {
@@ -186,11 +327,14 @@ static void message_dealloc(PyObject* object) {
 
 static PyMethodDef function_methods[] = {
     {"encode", function_encode, METH_VARARGS, NULL},
+    {"owned_by", function_owned_by, METH_VARARGS, NULL},
+    {"unknown_to", function_unknown_to, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot function_slots[] = {
     {Py_tp_doc, "Function that workers know by a number."},
+    {Py_tp_new, (void*)function_new},
     {Py_tp_call, (void*)function_call},
     {Py_tp_dealloc, (void*)function_dealloc},
     {Py_tp_methods, function_methods},
@@ -200,7 +344,7 @@ static PyType_Slot function_slots[] = {
 static PyType_Spec function_spec = {
     .name = "farcall._core.Function",
     .basicsize = sizeof(fcp_function_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .slots = function_slots,
 };
 

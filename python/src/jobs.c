@@ -1,5 +1,7 @@
 #include "core.h"
 
+#include <farcall/c/equals.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,7 +21,7 @@ static const uint64_t change_bit = UINT64_C(1) << 63;
 
 enum { most_taken = 64 };
 
-static int64_t now_ns(void) {
+int64_t fcp_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
@@ -45,37 +47,52 @@ static fcp_job* new_job(void) {
   return made;
 }
 
-/// Job(): starts a job of this process without other nodes.
-static PyObject* job_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
-  (void)type;
-  (void)keywords;
-  if (!PyArg_ParseTuple(arguments, "")) return NULL;
+static int open_store(fcp_job* self) {
+  self->store = fcp_store_open(self->job);
+  if (self->store != NULL) return 0;
+  PyErr_NoMemory();
+  return -1;
+}
+
+PyObject* fcp_start_job(const fc_job_options* options, bool is_spmd, PyObject* events) {
   fcp_job* const self = new_job();
   if (self == NULL) return NULL;
+  Py_XINCREF(events);
+  self->events = events;
   self->is_host = true;
   self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (self->wake_fd < 0) {
     Py_DECREF(self);
     return PyErr_SetFromErrno(PyExc_OSError);
   }
-  const fc_job_options options = {.size = sizeof options, .targets = "none"};
   fc_status status;
   Py_BEGIN_ALLOW_THREADS
-  status = fc_job_start(NULL, NULL, &options, &self->job);
+  status = is_spmd ? fc_job_start_spmd(NULL, NULL, options, &self->job)
+                   : fc_job_start(NULL, NULL, options, &self->job);
   if (status == FC_OK) status = fc_queue_open(self->job, &self->queue);
-  if (status == FC_OK) status = fc_on_node_change(self->job, &changed, self);
+  if (status == FC_OK && !is_spmd) status = fc_on_node_change(self->job, &changed, self);
   Py_END_ALLOW_THREADS
-  if (status == FC_OK) return (PyObject*)self;
+  if (status == FC_OK && open_store(self) == 0) return (PyObject*)self;
   fcp_raise(status);
   Py_DECREF(self);
   return NULL;
+}
+
+/// Job(): starts a job of this process without other nodes.
+static PyObject* job_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  (void)type;
+  (void)keywords;
+  const fc_job_options options = {.size = sizeof options, .targets = "none"};
+  return PyArg_ParseTuple(arguments, "") ? fcp_start_job(&options, false, NULL) : NULL;
 }
 
 PyObject* fcp_job_of_worker(fc_job* job) {
   fcp_job* const self = new_job();
   if (self == NULL) return NULL;
   self->job = job;
-  return (PyObject*)self;
+  if (open_store(self) == 0) return (PyObject*)self;
+  Py_DECREF(self);
+  return NULL;
 }
 
 static void end_job(fcp_job* self) {
@@ -83,6 +100,8 @@ static void end_job(fcp_job* self) {
   fc_queue* const queue = self->queue;
   self->job = NULL;
   self->queue = NULL;
+  Py_CLEAR(self->explain);
+  fcp_store_end(self->store);
   if (!self->is_host) {
     fc_queue_close(queue);
     return;
@@ -96,19 +115,27 @@ static void end_job(fcp_job* self) {
 static void job_dealloc(PyObject* object) {
   fcp_job* const self = (fcp_job*)object;
   if (self->job != NULL) end_job(self);
+  for (size_t i = 0; i < self->node_count; ++i) {
+    if (self->nodes[i].notes != NULL) fc_unmap(self->nodes[i].notes);
+  }
+  fcp_store_free(self->store);
   free(self->nodes);
   if (self->wake_fd >= 0) close(self->wake_fd);
   Py_XDECREF(self->refusal);
+  Py_XDECREF(self->explain);
   Py_XDECREF(self->before_wait);
   Py_XDECREF(self->after_wait);
+  Py_XDECREF(self->events);
   PyTypeObject* const type = Py_TYPE(object);
   PyObject_Free(object);
   Py_DECREF(type);
 }
 
-static bool has_ended(const fcp_job* self) {
+bool fcp_is_job(PyObject* object) { return Py_TYPE(object) == job_type; }
+
+bool fcp_has_ended(const fcp_job* self) {
   if (self->job != NULL) return false;
-  PyErr_SetString(PyExc_RuntimeError, "the job has ended; make a new farcall.Executor");
+  PyErr_SetString(PyExc_RuntimeError, "the job has ended; make another one");
   return true;
 }
 
@@ -135,7 +162,7 @@ static PyObject* job_add(PyObject* object, PyObject* arguments) {
   fcp_job* const self = (fcp_job*)object;
   int socket = -1;
   unsigned replaces = FC_NO_NODE;
-  if (!PyArg_ParseTuple(arguments, "i|I", &socket, &replaces) || has_ended(self)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "i|I", &socket, &replaces) || fcp_has_ended(self)) return NULL;
   fc_node node;
   fc_status status;
   Py_BEGIN_ALLOW_THREADS
@@ -150,7 +177,7 @@ static PyObject* job_add(PyObject* object, PyObject* arguments) {
 static PyObject* job_meet(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
-  if (PyErr_Occurred() || has_ended(self)) return NULL;
+  if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   if (find_node(self, (uint32_t)id) == NULL) {
     fc_node node;
     const fc_status status = fc_node_at(self->job, (uint32_t)id, &node);
@@ -179,8 +206,50 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
   if (PyErr_Occurred()) return NULL;
   fcp_node* const node = find_node(self, (uint32_t)id);
-  if (node != NULL) *node = self->nodes[--self->node_count];
+  if (node != NULL) {
+    if (node->notes != NULL) fc_unmap(node->notes);
+    *node = self->nodes[--self->node_count];
+  }
+  fcp_store_collect(self->store);
   Py_RETURN_NONE;
+}
+
+/// track(id): lets a node note which calls have begun, for may_have_begun(). Returns False if the
+/// node has not replied in time.
+static PyObject* job_track(PyObject* object, PyObject* id_object) {
+  fcp_job* const self = (fcp_job*)object;
+  const unsigned long id = PyLong_AsUnsignedLong(id_object);
+  if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
+  fcp_node* found = find_node(self, (uint32_t)id);
+  if (found == NULL) Py_RETURN_TRUE;
+  const fc_node node = found->node;
+  fc_job* const job = self->job;
+  void* notes = NULL;
+  bool is_late = false;
+  Py_BEGIN_ALLOW_THREADS
+  notes = fcp_track(job, node);
+  is_late = notes == NULL && fc_error_status() == FC_TIMEOUT;
+  Py_END_ALLOW_THREADS
+  if (is_late) Py_RETURN_FALSE;
+  found = find_node(self, (uint32_t)id);
+  if (found != NULL) {
+    found->notes = notes;
+    found->tracked = true;
+    found->untracked = fcp_last_number(self->express);
+  } else if (notes != NULL) {
+    fc_unmap(notes);
+  }
+  Py_RETURN_TRUE;
+}
+
+/// may_have_begun(id, number): False if the node has not begun the call with this number.
+static PyObject* job_may_have_begun(PyObject* object, PyObject* arguments) {
+  unsigned id = 0;
+  unsigned long number = 0;
+  if (!PyArg_ParseTuple(arguments, "Ik", &id, &number)) return NULL;
+  const fcp_node* const node = find_node((fcp_job*)object, id);
+  return PyBool_FromLong(node == NULL || number <= node->untracked ||
+                         fcp_may_have_begun(node->notes, number));
 }
 
 /// remove(id): ends a node when its calls have ended.
@@ -188,7 +257,7 @@ static PyObject* job_remove(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
   fc_node node;
-  if (PyErr_Occurred() || has_ended(self)) return NULL;
+  if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   fc_status status = fc_node_at(self->job, (uint32_t)id, &node);
   if (status == FC_OK) {
     Py_BEGIN_ALLOW_THREADS
@@ -197,6 +266,19 @@ static PyObject* job_remove(PyObject* object, PyObject* id_object) {
   }
   if (status != FC_OK) return fcp_raise(status);
   Py_RETURN_NONE;
+}
+
+int fcp_node_at(PyObject* object, uint32_t id, fc_node* node) {
+  if (!fcp_is_job(object)) {
+    PyErr_SetString(PyExc_TypeError, "the argument must be a Job");
+    return -1;
+  }
+  fcp_job* const self = (fcp_job*)object;
+  if (fcp_has_ended(self)) return -1;
+  const fc_status status = fc_node_at(self->job, id, node);
+  if (status == FC_OK) return 0;
+  fcp_raise(status);
+  return -1;
 }
 
 static bool is_alive(const fcp_job* self, uint32_t id) {
@@ -208,7 +290,7 @@ static bool is_alive(const fcp_job* self, uint32_t id) {
 static PyObject* job_alive(PyObject* object, PyObject* unused) {
   (void)unused;
   fcp_job* const self = (fcp_job*)object;
-  if (has_ended(self)) return NULL;
+  if (fcp_has_ended(self)) return NULL;
   PyObject* const list = PyList_New(0);
   const uint32_t size = fc_job_size(self->job);
   for (uint32_t id = 1; list != NULL && id < size; ++id) {
@@ -228,7 +310,7 @@ static PyObject* job_alive(PyObject* object, PyObject* unused) {
 static PyObject* job_own(PyObject* object, PyObject* unused) {
   (void)unused;
   fcp_job* const self = (fcp_job*)object;
-  if (has_ended(self)) return NULL;
+  if (fcp_has_ended(self)) return NULL;
   fc_node node;
   const fc_status status = fc_this_node(self->job, &node);
   return status == FC_OK ? PyLong_FromUnsignedLong(node.id) : fcp_raise(status);
@@ -243,6 +325,11 @@ static fcp_node* least_busy(fcp_job* self) {
   return best;
 }
 
+static void count_call(fcp_node* node) {
+  ++node->busy;
+  node->called = node->called || node->ready;
+}
+
 int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
   fcp_node* found;
   for (;;) {
@@ -250,11 +337,13 @@ int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
       fcp_raise_text("FC_NODE_FAILED", self->refusal);
       return -1;
     }
-    if (has_ended(self)) return -1;
+    if (fcp_has_ended(self)) return -1;
     found = id == FC_NO_NODE ? least_busy(self) : find_node(self, id);
     if (found != NULL) break;
     if (id != FC_NO_NODE) {
-      PyErr_Format(PyExc_RuntimeError, "node %u is no worker of this job", (unsigned)id);
+      PyObject* const text = PyUnicode_FromFormat("node %u has ended", (unsigned)id);
+      if (text != NULL) fcp_raise_text("FC_NODE_FAILED", text);
+      Py_XDECREF(text);
       return -1;
     }
     // A worker that has ended is being replaced.
@@ -263,16 +352,37 @@ int fcp_begin_call(fcp_job* self, uint32_t id, fc_node* node) {
     Py_END_ALLOW_THREADS
     if (PyErr_CheckSignals() != 0) return -1;
   }
-  ++found->busy;
-  found->called = found->called || found->ready;
+  count_call(found);
   *node = found->node;
   return 0;
+}
+
+bool fcp_free_node(fcp_job* self, uint32_t most, fc_node* node) {
+  const fcp_node* const found = least_busy(self);
+  if (found == NULL || found->busy >= (found->tracked ? most : 1)) return false;
+  *node = found->node;
+  return true;
+}
+
+void fcp_count_call(fcp_job* self, uint32_t id) {
+  fcp_node* const node = find_node(self, id);
+  if (node != NULL) count_call(node);
 }
 
 void fcp_node_failed(fcp_job* self, uint32_t id) {
   fcp_node* const node = find_node(self, id);
   if (node != NULL) node->chosen = false;
   need(self, change_bit | (uint64_t)FC_CHANGE_FAILED << 32 | id);
+}
+
+void fcp_explain(fcp_job* self, uint32_t id, PyObject* name) {
+  if (self->explain == NULL || name == NULL) return;
+  PyObject* const error = fcp_take_exception();
+  PyObject* const explained =
+      PyObject_CallFunction(self->explain, "OIO", error, (unsigned)id, name);
+  if (explained != NULL) PyErr_SetObject((PyObject*)Py_TYPE(explained), explained);
+  Py_XDECREF(explained);
+  Py_XDECREF(error);
 }
 
 void fcp_end_call(fcp_job* self, uint32_t id) {
@@ -305,7 +415,7 @@ int fcp_wait(fcp_job* self, fc_future* future) {
   int64_t end = 0;
   for (int i = 1; !fc_future_test(future); ++i) {
     if (i % 16 != 0) continue;
-    const int64_t now = now_ns();
+    const int64_t now = fcp_now_ns();
     if (end == 0) end = now + spin_ns;
     if (now < end) continue;
     done = sleep_until_ready(future);
@@ -322,31 +432,6 @@ int fcp_wait(fcp_job* self, fc_future* future) {
   return done;
 }
 
-PyObject* fcp_finish_call(fc_future* future, uint32_t node, fc_status* call_status) {
-  const void* bytes = NULL;
-  size_t size = 0;
-  PyObject* result = NULL;
-  const fc_status status = fc_future_get(future, &bytes, &size);
-  *call_status = status;
-  if (status != FC_OK) {
-    fcp_raise(status);
-  } else {
-    enum fcp_kind kind = FCP_PLAIN;
-    result = fcp_result_of(bytes, size, &kind);
-    if (result != NULL && kind == FCP_EXCEPTION) {
-      fcp_raise_remote(result, node);
-      Py_CLEAR(result);
-    } else if (result != NULL && kind == FCP_RETURNED) {
-      Py_CLEAR(result);
-    } else if (result != NULL && kind == FCP_UNDEFINED) {
-      PyErr_Format(PyExc_RuntimeError, "node %u does not know the function", (unsigned)node);
-      Py_CLEAR(result);
-    }
-  }
-  fc_future_drop(future);
-  return result;
-}
-
 static PyObject* job_function(PyObject* object, PyObject* arguments) {
   return fcp_new_function((fcp_job*)object, arguments);
 }
@@ -359,28 +444,34 @@ static int need_queue(fcp_job* self) {
   return -1;
 }
 
-/// send(function, message, node, tag): sends a call, whose result comes out of take().
+/// send(function, message, node, tag, may_block): sends a call, whose result comes out of take().
+/// Returns False if the call was not sent, because this would block.
 static PyObject* job_send(PyObject* object, PyObject* arguments) {
   fcp_job* const self = (fcp_job*)object;
   PyObject* function = NULL;
   PyObject* message = NULL;
   unsigned id = 0;
   unsigned long tag = 0;
-  if (!PyArg_ParseTuple(arguments, "OOIk", &function, &message, &id, &tag)) return NULL;
+  int may_block = 1;
+  if (!PyArg_ParseTuple(arguments, "OOIk|p", &function, &message, &id, &tag, &may_block))
+    return NULL;
   if (!fcp_is_function(function) || !fcp_is_message(message)) {
     PyErr_SetString(PyExc_TypeError, "send() takes a Function, a Message, and two numbers");
     return NULL;
   }
   fc_node node;
-  if (has_ended(self) || need_queue(self) != 0 || fcp_begin_call(self, id, &node) != 0) return NULL;
+  if (fcp_has_ended(self) || need_queue(self) != 0 || fcp_begin_call(self, id, &node) != 0)
+    return NULL;
   fc_future* future = NULL;
-  fc_status status = fcp_send(function, message, node, &future);
+  fc_status status =
+      fcp_send(function, message, node, tag & ~FCP_ASIDE_BIT, may_block != 0, &future);
   if (status == FC_OK) {
     status = fc_queue_add(self->queue, future, (uint64_t)id << 40 | tag);
     if (status != FC_OK) fc_future_drop(future);
   }
-  if (status == FC_OK) Py_RETURN_NONE;
-  fcp_end_call(self, id);
+  if (status != FC_OK || (tag & FCP_ASIDE_BIT) != 0) fcp_end_call(self, id);
+  if (status == FC_OK) Py_RETURN_TRUE;
+  if (status == FC_WOULD_BLOCK) Py_RETURN_FALSE;
   return fcp_raise(status);
 }
 
@@ -392,26 +483,19 @@ static fc_status take_at_once(fc_queue* queue, fc_completion* taken, size_t* cou
 }
 
 /// Returns (tag, node, outcome, value) for a completion. The outcome is 0 for a result, 1 for an
-/// exception, and 2 if the worker has returned the call.
-static PyObject* describe_completion(fcp_job* self, const fc_completion* completion) {
+/// exception, 2 if the worker has returned the call, 3 if it has stopped it, 4 if it does not know
+/// the function, and 5 with an exception if it has ended.
+PyObject* fcp_describe_completion(fcp_job* self, const fc_completion* completion) {
   if (completion->future == NULL) {
     const uint64_t tag = completion->tag & ~change_bit;
     return Py_BuildValue("(OkIO)", Py_None, (unsigned long)(tag & UINT32_MAX),
                          (unsigned)(tag >> 32), Py_None);
   }
+  if (fcp_is_express_tag(completion->tag)) return fcp_complete(self, completion);
   const uint32_t node = (uint32_t)(completion->tag >> 40);
-  fcp_end_call(self, node);
-  fc_status status = FC_OK;
-  PyObject* value = fcp_finish_call(completion->future, node, &status);
+  if ((completion->tag & FCP_ASIDE_BIT) == 0) fcp_end_call(self, node);
   int outcome = 0;
-  if (value == NULL && PyErr_Occurred()) {
-    outcome = 1;
-    value = fcp_take_exception();
-  } else if (value == NULL) {
-    outcome = 2;
-    Py_INCREF(Py_None);
-    value = Py_None;
-  }
+  PyObject* const value = fcp_outcome_of(self, completion->future, node, &outcome);
   return Py_BuildValue("(kIiN)", (unsigned long)(completion->tag & ((UINT64_C(1) << 40) - 1)),
                        (unsigned)node, outcome, value);
 }
@@ -425,7 +509,7 @@ static PyObject* job_take(PyObject* object, PyObject* arguments) {
   long long timeout_ns = 0;
   PyObject* append = NULL;
   if (!PyArg_ParseTuple(arguments, "LO", &timeout_ns, &append)) return NULL;
-  if (has_ended(self) || need_queue(self) != 0) return NULL;
+  if (fcp_has_ended(self) || need_queue(self) != 0) return NULL;
   fc_completion taken[most_taken];
   size_t count = 0;
   fc_queue* const queue = self->queue;
@@ -438,7 +522,11 @@ static PyObject* job_take(PyObject* object, PyObject* arguments) {
   if (status == FC_TIMEOUT) Py_RETURN_NONE;
   if (status != FC_OK) return fcp_raise(status);
   for (size_t i = 0; i < count; ++i) {
-    PyObject* const each = describe_completion(self, &taken[i]);
+    PyObject* const each = fcp_describe_completion(self, &taken[i]);
+    if (each == Py_None) {
+      Py_DECREF(each);
+      continue;
+    }
     PyObject* const done = each == NULL ? NULL : PyObject_CallFunctionObjArgs(append, each, NULL);
     if (done == NULL) PyErr_WriteUnraisable(object);
     Py_XDECREF(done);
@@ -451,10 +539,38 @@ static PyObject* job_take(PyObject* object, PyObject* arguments) {
 static PyObject* job_give_back(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
-  if (PyErr_Occurred() || has_ended(self)) return NULL;
+  if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   const fcp_node* const node = find_node(self, (uint32_t)id);
   if (node != NULL) fcp_ask_to_return(node->node);
   Py_RETURN_NONE;
+}
+
+/// stop(id, tag): asks a worker to stop a call.
+static PyObject* job_stop(PyObject* object, PyObject* arguments) {
+  fcp_job* const self = (fcp_job*)object;
+  unsigned id = 0;
+  unsigned long tag = 0;
+  if (!PyArg_ParseTuple(arguments, "Ik", &id, &tag) || fcp_has_ended(self)) return NULL;
+  const fcp_node* const node = find_node(self, id);
+  if (node != NULL) fcp_ask_to_stop(node->node, tag & ~FCP_ASIDE_BIT);
+  Py_RETURN_NONE;
+}
+
+/// memory(node, size): memory for an array.
+static PyObject* job_memory(PyObject* object, PyObject* arguments) {
+  fcp_job* const self = (fcp_job*)object;
+  return fcp_has_ended(self) ? NULL : fcp_job_memory(self, arguments);
+}
+
+/// blocks(): numbers and bytes of the blocks of this process in use, and of the free ones.
+static PyObject* job_blocks(PyObject* object, PyObject* unused) {
+  (void)unused;
+  fcp_job* const self = (fcp_job*)object;
+  uint64_t counts[4];
+  if (fcp_has_ended(self)) return NULL;
+  fcp_store_count(self->store, counts);
+  return Py_BuildValue("(KKKK)", (unsigned long long)counts[0], (unsigned long long)counts[1],
+                       (unsigned long long)counts[2], (unsigned long long)counts[3]);
 }
 
 /// need(): makes wake_fd() readable, and lets take() return.
@@ -478,6 +594,20 @@ static PyObject* job_refuse(PyObject* object, PyObject* text) {
   Py_INCREF(text);
   Py_XDECREF(self->refusal);
   self->refusal = text;
+  Py_RETURN_NONE;
+}
+
+/// set_explain(explain): explain(error, node, name) returns the exception for a function whose
+/// worker has ended.
+static PyObject* job_set_explain(PyObject* object, PyObject* explain) {
+  fcp_job* const self = (fcp_job*)object;
+  PyObject* const old = self->explain;
+  self->explain = NULL;
+  if (explain != Py_None) {
+    Py_INCREF(explain);
+    self->explain = explain;
+  }
+  Py_XDECREF(old);
   Py_RETURN_NONE;
 }
 
@@ -510,12 +640,18 @@ static PyMethodDef job_methods[] = {
     {"choose", job_choose, METH_VARARGS, NULL},
     {"forget", job_forget, METH_O, NULL},
     {"remove", job_remove, METH_O, NULL},
+    {"track", job_track, METH_O, NULL},
+    {"may_have_begun", job_may_have_begun, METH_VARARGS, NULL},
     {"alive", job_alive, METH_NOARGS, NULL},
     {"own", job_own, METH_NOARGS, NULL},
     {"function", job_function, METH_VARARGS, NULL},
     {"send", job_send, METH_VARARGS, NULL},
     {"take", job_take, METH_VARARGS, NULL},
     {"give_back", job_give_back, METH_O, NULL},
+    {"stop", job_stop, METH_VARARGS, NULL},
+    {"set_explain", job_set_explain, METH_O, NULL},
+    {"memory", job_memory, METH_VARARGS, NULL},
+    {"blocks", job_blocks, METH_NOARGS, NULL},
     {"need", job_need, METH_NOARGS, NULL},
     {"wake_fd", job_wake_fd, METH_NOARGS, NULL},
     {"refuse", job_refuse, METH_O, NULL},

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -16,6 +18,7 @@ static const int64_t first_pause_ns = 1000000;
 static const int64_t longest_pause_ns = 20000000;
 
 static fc_job* served;
+static fcp_job* job;       ///< job of `served`; lives as long as the process
 static long active;        ///< threads that take or run calls; waiting tasks do not count
 static PyObject* describe; ///< describe(exception) returns an object that can be pickled
 
@@ -33,13 +36,89 @@ static const char return_name[] = "farcall.python.return";
 static sem_t wanted; ///< posted once for each request
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 
+// Calls of actors must stay in their order. So this thread keeps them for the threads that run
+// calls, and takes calls only while no other thread does.
+
+typedef struct kept_call {
+  struct kept_call* next;
+  fc_taken call;
+} kept_call;
+
+static atomic_long takers;   ///< threads that take calls in order to run them
+static atomic_bool collects; ///< true while calls are returned and kept
+static atomic_bool has_kept; ///< true if there are kept calls
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+static kept_call* kept_calls;
+static kept_call** kept_end = &kept_calls;
+
+static bool is_for_actor(const fc_taken* call) {
+  uint64_t number = 0;
+  if (call->size >= sizeof number) memcpy(&number, call->bytes, sizeof number);
+  return (number & FCP_ACTOR_BIT) != 0;
+}
+
+static void keep(const fc_taken* call) {
+  kept_call* const made = malloc(sizeof *made);
+  if (made == NULL) {
+    fc_reply_error(call->reply, "MemoryError", "no memory for a call of an actor");
+    return;
+  }
+  *made = (kept_call){NULL, *call};
+  *kept_end = made;
+  kept_end = &made->next;
+  atomic_store(&has_kept, true);
+}
+
+/// Takes the oldest call that was kept. Returns false if there is none.
+static bool take_kept(fc_taken* call) {
+  pthread_mutex_lock(&keeping);
+  kept_call* const oldest = kept_calls;
+  if (oldest != NULL) {
+    *call = oldest->call;
+    kept_calls = oldest->next;
+    if (kept_calls == NULL) {
+      kept_end = &kept_calls;
+      atomic_store(&has_kept, false);
+    }
+  }
+  pthread_mutex_unlock(&keeping);
+  free(oldest);
+  return oldest != NULL;
+}
+
+/// Takes the next call to run it, like fc_take().
+static fc_status take_to_run(int64_t timeout_ns, fc_taken* call) {
+  atomic_fetch_add(&takers, 1);
+  while (atomic_load(&collects)) {
+    atomic_fetch_sub(&takers, 1);
+    pthread_mutex_lock(&keeping); // until the calls were collected
+    pthread_mutex_unlock(&keeping);
+    atomic_fetch_add(&takers, 1);
+  }
+  const bool found = atomic_load_explicit(&has_kept, memory_order_acquire) && take_kept(call);
+  const fc_status status = found ? FC_OK : fc_take(timeout_ns, call);
+  atomic_fetch_sub(&takers, 1);
+  return status;
+}
+
 static void* return_calls(void* unused) {
-  static const fcp_header returned = {FCP_RETURNED, 0};
+  static const fcp_header returned = {.kind = FCP_RETURNED};
   fc_taken call;
   for (;;) {
     sem_wait(&wanted);
-    while (fc_take(0, &call) == FC_OK)
-      fc_reply_bytes(call.reply, &returned, sizeof returned);
+    pthread_mutex_lock(&keeping);
+    atomic_store(&collects, true);
+    while (atomic_load(&takers) == 0 && fc_take(0, &call) == FC_OK) {
+      if (is_for_actor(&call)) {
+        keep(&call);
+      } else {
+        // The caller sends the call again, with other blocks.
+        fcp_drop_message(job == NULL ? NULL : job->store, call.bytes, call.size, FCP_CALL_PREFIX);
+        fc_reply_bytes(call.reply, &returned, sizeof returned);
+      }
+    }
+    atomic_store(&collects, false);
+    pthread_mutex_unlock(&keeping);
   }
   return unused;
 }
@@ -61,25 +140,38 @@ static void want_calls_back(fc_reply* reply, const void* bytes, size_t size, voi
 fc_status fcp_ask_to_return(fc_node node) {
   static fc_function number;
   if (number == 0) number = fc_named(return_name);
-  return fc_post(node, number, NULL, 0);
+  return fcp_tell(node, number, NULL, 0);
 }
 
-/// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers.
-PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
-  (void)module;
-  int socket = -1;
-  if (!PyArg_ParseTuple(arguments, "iO", &socket, &describe)) return NULL;
-  Py_INCREF(describe);
+fc_status fcp_register_calls(PyObject* describe_exception) {
+  if (describe != NULL) return FC_OK;
+  Py_INCREF(describe_exception);
+  describe = describe_exception;
   sem_init(&wanted, 0, 0);
   fc_status status = fc_register_taken("farcall.python.run", NULL);
   if (status == FC_OK) status = fc_register(return_name, &want_calls_back, NULL);
+  return status == FC_OK ? fcp_register_notes() : status;
+}
+
+/// serve_open(socket, describe): joins the job, and returns a Job for calls to other workers. If
+/// the socket is -1, the process was started as a target; otherwise returns None.
+PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
+  (void)module;
+  int socket = -1;
+  PyObject* describe_exception = NULL;
+  if (!PyArg_ParseTuple(arguments, "iO", &socket, &describe_exception)) return NULL;
+  fc_status status = fcp_register_calls(describe_exception);
   Py_BEGIN_ALLOW_THREADS
   if (status == FC_OK) status = fc_serve_open(socket, &served);
   Py_END_ALLOW_THREADS
-  return status == FC_OK ? fcp_job_of_worker(served) : fcp_raise(status);
+  if (status != FC_OK) return fcp_raise(status);
+  if (served == NULL) Py_RETURN_NONE;
+  job = (fcp_job*)fcp_job_of_worker(served);
+  Py_XINCREF((PyObject*)job);
+  return (PyObject*)job;
 }
 
-static fc_status send_message(fc_reply* reply, const fcp_message* m) {
+static fc_status send_parts(fc_reply* reply, const fcp_message* m) {
   if (m->part_count == 1) return fc_reply_bytes(reply, m->parts[0].at, m->parts[0].size);
   void* memory = NULL;
   const fc_status status = fc_reply_reserve(reply, m->total, &memory);
@@ -90,6 +182,16 @@ static fc_status send_message(fc_reply* reply, const fcp_message* m) {
     at += m->parts[i].size;
   }
   return fc_reply_reserved(reply, m->total);
+}
+
+static fc_status send_message(fc_reply* reply, fcp_message* m) {
+  // The caller drops the reply of a stopped call, and would not free blocks.
+  fc_status status = FC_OK;
+  if (m->has_large && !fc_reply_stopped(reply))
+    status = fcp_message_lend(m, job, fc_reply_caller(reply));
+  if (status == FC_OK) status = send_parts(reply, m);
+  if (status == FC_OK) fcp_message_was_sent(m);
+  return status;
 }
 
 /// Replies with the pending exception.
@@ -111,10 +213,19 @@ static void reply_exception(fc_reply* reply) {
   }
 }
 
+/// Lets handles of actors that a message contains outlive this process's handles, until the
+/// receiver has made its own.
+static int lend_handles(const fcp_message* m) {
+  if (m->pickled == NULL || PyList_CheckExact(m->pickled)) return 0;
+  PyObject* const done = PyObject_CallMethod(m->pickled, "lend", NULL);
+  Py_XDECREF(done);
+  return done == NULL ? -1 : 0;
+}
+
 /// Replies with a result, or with the error that sending it has caused.
-static void reply_result(fc_reply* reply, PyObject* result) {
+static void reply_result(fc_reply* reply, PyObject* result, bool wants_views) {
   fcp_message m;
-  if (fcp_message_of_result(&m, result) == 0) {
+  if (fcp_message_of_result(&m, result, wants_views) == 0 && lend_handles(&m) == 0) {
     const fc_status status = send_message(reply, &m);
     if (status != FC_OK) {
       fcp_raise(status);
@@ -126,13 +237,14 @@ static void reply_result(fc_reply* reply, PyObject* result) {
   fcp_message_clear(&m);
 }
 
-static PyObject* call_function(PyObject* function, const char* bytes, size_t size) {
+static PyObject* call_function(PyObject* function, const char* bytes, size_t size,
+                               bool* wants_views) {
   static const fcp_header no_arguments;
-  if (size == sizeof(uint64_t) + sizeof no_arguments &&
-      memcmp(bytes + sizeof(uint64_t), &no_arguments, sizeof no_arguments) == 0) {
+  if (size == sizeof(fcp_prefix) + sizeof no_arguments &&
+      memcmp(bytes + sizeof(fcp_prefix), &no_arguments, sizeof no_arguments) == 0) {
     return PyObject_CallNoArgs(function);
   }
-  PyObject* const both = fcp_arguments_of(bytes, size);
+  PyObject* const both = fcp_arguments_of(job, bytes, size, wants_views);
   if (both == NULL) return NULL;
   PyObject* const arguments = PyTuple_GetItem(both, 0);
   PyObject* const keywords = PyTuple_GetItem(both, 1);
@@ -142,27 +254,106 @@ static PyObject* call_function(PyObject* function, const char* bytes, size_t siz
   return result;
 }
 
+static void reply_kind(fc_reply* reply, enum fcp_kind kind) {
+  const fcp_header header = {.kind = (uint8_t)kind};
+  fc_reply_bytes(reply, &header, sizeof header);
+}
+
+/// Replies to a call that does not run, whose blocks nobody reads.
+static void reply_without_run(const fc_taken* call, enum fcp_kind kind) {
+  fcp_drop_message(job->store, call->bytes, call->size, FCP_CALL_PREFIX);
+  reply_kind(call->reply, kind);
+}
+
+/// Runs the function with the arguments of the call. Replies, also that the call was stopped.
+static void run_function(const fc_taken* call, fcp_run this_run, PyObject* function) {
+  bool wants_views = false;
+  PyObject* const result =
+      function == NULL ? NULL : call_function(function, call->bytes, call->size, &wants_views);
+  if (function == NULL) fcp_drop_message(job->store, call->bytes, call->size, FCP_CALL_PREFIX);
+  const bool is_stopped = fcp_end_run(this_run) && result == NULL && fcp_is_stop();
+  if (is_stopped) {
+    PyErr_Clear();
+    reply_kind(call->reply, FCP_STOPPED);
+  } else if (result == NULL) {
+    reply_exception(call->reply);
+  } else {
+    reply_result(call->reply, result, wants_views);
+    Py_DECREF(result);
+  }
+}
+
+void fcp_run_taken(const fc_taken* call, PyObject* function) {
+  fcp_prefix prefix;
+  memcpy(&prefix, call->bytes, sizeof prefix);
+  const fcp_run this_run = fcp_begin_run(call, prefix.call);
+  if (this_run.is_stopped) {
+    fcp_end_run(this_run);
+    reply_without_run(call, FCP_STOPPED);
+  } else {
+    run_function(call, this_run, function);
+  }
+}
+
 static void run(const fc_taken* call) {
-  static const fcp_header undefined = {FCP_UNDEFINED, 0};
-  uint64_t number = 0;
-  if (call->size < sizeof number) {
+  fcp_prefix prefix;
+  if (call->size < sizeof prefix) {
     fc_reply_error(call->reply, "ValueError", "a call without the number of a function");
     return;
   }
-  memcpy(&number, call->bytes, sizeof number);
-  PyObject* const function = fcp_function(number);
-  if (function == NULL && !PyErr_Occurred()) {
-    fc_reply_bytes(call->reply, &undefined, sizeof undefined);
-    return;
+  memcpy(&prefix, call->bytes, sizeof prefix);
+  const fcp_run this_run = fcp_begin_run(call, prefix.call);
+  PyObject* const function = this_run.is_stopped ? NULL : fcp_function(prefix.function);
+  if (this_run.is_stopped) {
+    fcp_end_run(this_run);
+    reply_without_run(call, FCP_STOPPED);
+  } else if (function == NULL && !PyErr_Occurred()) {
+    fcp_end_run(this_run);
+    reply_without_run(call, FCP_UNDEFINED);
+  } else if (function != NULL && fcp_is_handed(function)) {
+    fcp_end_run(this_run);
+    fcp_hand_over(function, call);
+  } else {
+    // The function may be undefined while it runs.
+    Py_XINCREF(function);
+    run_function(call, this_run, function);
+    Py_XDECREF(function);
   }
+}
+
+/// Returns a copy of the object, as a caller would get it.
+static PyObject* copy_of_result(PyObject* result) {
+  fcp_message m;
+  PyObject* copy = NULL;
+  if (fcp_message_of_result(&m, result, false) == 0) {
+    enum fcp_kind kind = FCP_PLAIN;
+    char* const bytes = fcp_joined(&m);
+    if (bytes != NULL) copy = fcp_result_of(job, bytes, m.total, &kind);
+    free(bytes);
+  }
+  fcp_message_clear(&m);
+  return copy;
+}
+
+PyObject* fcp_run_here(PyObject* module, PyObject* arguments) {
+  (void)module;
+  PyObject* function = NULL;
+  PyObject* message = NULL;
+  if (!PyArg_ParseTuple(arguments, "OO", &function, &message)) return NULL;
+  if (!fcp_is_function(function) || !fcp_is_message(message)) {
+    PyErr_SetString(PyExc_TypeError, "run_here() takes a Function and a Message");
+    return NULL;
+  }
+  PyObject* const loaded = fcp_loaded(function);
+  char* const bytes = loaded == NULL ? NULL : fcp_joined(fcp_message_in(message));
+  if (bytes == NULL) return NULL;
+  bool wants_views = false;
   PyObject* const result =
-      function == NULL ? NULL : call_function(function, call->bytes, call->size);
-  if (result == NULL) {
-    reply_exception(call->reply);
-    return;
-  }
-  reply_result(call->reply, result);
-  Py_DECREF(result);
+      call_function(loaded, bytes, fcp_message_in(message)->total, &wants_views);
+  free(bytes);
+  PyObject* const copy = result == NULL ? NULL : copy_of_result(result);
+  Py_XDECREF(result);
+  return copy;
 }
 
 /// True if the process has Python threads other than the main thread.
@@ -187,13 +378,13 @@ static fc_status take(fc_taken* call) {
   static bool alone;
   if (taken++ % 64 == 0) alone = !has_threads();
   if (alone) {
-    const fc_status status = fc_take(spin_ns, call);
+    const fc_status status = take_to_run(spin_ns, call);
     if (status != FC_TIMEOUT) return status;
     taken = 0;
   }
   fc_status status;
   Py_BEGIN_ALLOW_THREADS
-  status = fc_take(-1, call);
+  status = take_to_run(-1, call);
   Py_END_ALLOW_THREADS
   return status;
 }
@@ -217,7 +408,7 @@ static PyObject* serve_in_helper(void) {
   while (active <= 1) {
     fc_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = fc_take(pause, &call);
+    status = take_to_run(pause, &call);
     Py_END_ALLOW_THREADS
     if (status == FC_OK) {
       pause = first_pause_ns;

@@ -4,6 +4,7 @@ import collections
 import concurrent.futures
 import functools
 import itertools
+import multiprocessing
 import os
 import pickle
 import signal
@@ -296,6 +297,12 @@ class Workers(support.TestCase):
         self.assertEqual({executor.submit(tasks.status).result() for _ in range(10)}, {"ready"})
         self.assertEqual(executor.function(tasks.status)(), "ready")
 
+    def test_tasks_use_objects_of_managers(self):
+        with multiprocessing.get_context("fork").Manager() as manager:
+            queue = manager.Queue()
+            self.executor(1).submit(queue.put, 5).result()
+            self.assertEqual(queue.get(timeout=support.GUARD_SECONDS / 2), 5)
+
     def test_failed_initializer_breaks_the_executor(self):
         for status, text in (("fail", "no such status"), ("die", "end as soon as they have started")):
             executor = self.executor(1, initializer=tasks.initialise, initargs=(status,))
@@ -314,6 +321,11 @@ class Workers(support.TestCase):
         executor = self.executor(1, preload=["colorsys"])
         self.assertTrue(executor.submit(eval, "'colorsys' in __import__('sys').modules").result())
 
+    def test_preloaded_modules_find_the_limit(self):
+        for threads in (3, 5):
+            executor = self.executor(1, preload=["thread_limit"], threads_per_worker=threads)
+            self.assertEqual(executor.submit(tasks.limit_at_import).result(), str(threads))
+
     def test_executor_without_workers_runs_calls_in_place(self):
         executor = self.executor(0, initializer=tasks.initialise, initargs=("here",))
         self.assertEqual(executor.submit(os.getpid).result(), os.getpid())
@@ -331,12 +343,35 @@ class Nested(support.TestCase):
         self.assertEqual(executor.submit(tasks.count_down, executor, 20).result(), 20)
         self.assertEqual(executor.submit(tasks.count_down_by_functions, executor, 20).result(), 20)
 
+    def test_deep_recursion_needs_one_worker(self):
+        executor = self.executor(1)
+        self.assertEqual(executor.submit(tasks.count_down, executor, 1000).result(), 1000)
+
+    def test_tasks_of_tasks_get_copies_and_raise_remote_errors(self):
+        for workers in (1, 2):
+            executor = self.executor(workers)
+            self.assertEqual(executor.submit(tasks.lend_list, executor).result(), ([1], [1, 2]))
+            kind, cause, note = executor.submit(tasks.catch_nested, executor).result()
+            self.assertEqual(kind, "LookupError")
+            self.assertIn("raise LookupError(text)", cause)
+            self.assertRegex(note, r"on node \d+ \(pid \d+")
+
+    def test_task_of_a_task_runs_although_no_task_waits(self):
+        executor = self.executor(1)
+        with support.TemporaryFolder() as folder:
+            path = os.path.join(folder, "written")
+            self.assertGreater(executor.submit(tasks.submit_and_poll, executor, path).result(), 0)
+
     def test_task_waits_for_many_tasks(self):
         for workers in (1, 3):
             executor = self.executor(workers)
             self.assertEqual(executor.submit(tasks.sum_of_tasks, executor, list(range(50))).result(), (1225, 1225))
             # The helper threads take no more calls.
             self.assertTrue(support.wait_until(lambda: executor.function(tasks.thread_name)() == "MainThread"))
+
+    def test_task_waits_for_calls_of_callbacks(self):
+        executor = self.executor(1)
+        self.assertTrue(executor.submit(tasks.chain, executor, 100).result())
 
     def test_worker_may_have_an_executor_of_its_own(self):
         self.assertEqual(self.executor(1).submit(tasks.own_executor).result(), 49)

@@ -66,7 +66,6 @@ class DeadWorkers(support.TestCase):
                     self.assertEqual(call.result(), divmod(number, 7))
                 except farcall.NodeFailed as error:
                     self.assertIn("was killed by SIGKILL", str(error))
-        # The wait for the end of a worker takes up to 0.5 s.
         self.assertLess(time.monotonic() - begin, 20)
 
     def test_executors_leave_no_descriptors(self):
@@ -107,6 +106,34 @@ class DeadWorkers(support.TestCase):
                 self.assertRaises(farcall.NodeFailed, future.result)
             else:
                 self.assertEqual(future.result(), i)
+
+    def test_calls_behind_a_call_that_dies_run_once(self):
+        executor = self.executor(1)
+        farcall.wait([executor.submit(tasks.same, number) for number in range(200)])
+        for round_number in range(6):
+            before = [executor.submit(tasks.append, self.path, number) for number in range(30)]
+            dies = executor.submit(tasks.die)
+            after = [executor.submit(tasks.append, self.path, number) for number in range(30, 60)]
+            if round_number % 2 == 1:
+                pow(3, 3_000_000)  # holds the GIL, so that the results are taken after the worker has ended
+            self.assertRaises(farcall.NodeFailed, dies.result)
+            self.assertEqual([each.result() for each in before + after], list(range(60)))
+            with open(self.path, encoding="ascii") as file:
+                self.assertEqual(sorted(int(line) for line in file), list(range(60)))
+            os.remove(self.path)
+
+    def test_reason_of_a_slow_end_is_told(self):
+        executor = self.executor(1)
+        with self.assertRaisesRegex(farcall.NodeFailed, "has exited with status 7"):
+            executor.submit(tasks.end_slowly, 2.0, 7).result()
+        self.assertEqual(executor.submit(tasks.same, 1).result(), 1)
+
+    def test_task_that_raises_node_failed_keeps_its_worker(self):
+        executor = self.executor(1)
+        pid = executor.submit(os.getpid).result()
+        with self.assertRaisesRegex(farcall.NodeFailed, "raised by a task"):
+            executor.submit(tasks.raise_node_failed).result()
+        self.assertEqual(executor.submit(os.getpid).result(), pid)
 
     def test_callbacks_of_failed_calls_run(self):
         executor = self.executor(1)

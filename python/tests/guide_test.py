@@ -1,5 +1,6 @@
-"""Runs the Python code of the guide's page, and compares its output with the page."""
+"""Runs the Python code of the guide's pages, and compares its output with the pages."""
 
+import importlib.util
 import pathlib
 import re
 import sys
@@ -7,24 +8,65 @@ import tempfile
 
 import support
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/22-python.md"
+GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide"
+PAGES = sorted(GUIDE.glob("*-python*.md"))
 BLOCK = re.compile(r"^```(python|output)\n(.*?)^```$", re.M | re.S)
+SECTION = re.compile(r"^## +(.+)$", re.M)
+IMPORT = re.compile(r"^ *(?:import|from) (\w+)", re.M)
+# Recipes are programs of their own. The code of other pages is one program.
+COOKBOOK = "24-python-cookbook"
+
+
+def programs_of(page):
+    """Returns the code and the output of each program of a page, by its name."""
+    text = page.read_text(encoding="utf-8")
+    if page.stem == COOKBOOK:
+        pieces = SECTION.split(text)
+        sections = dict(zip(pieces[1::2], pieces[2::2]))
+    else:
+        sections = {page.stem: text}
+    programs = {}
+    for name, section in sections.items():
+        parts = {"python": "", "output": ""}
+        for kind, block in BLOCK.findall(section):
+            parts[kind] += block
+        if parts["python"]:
+            programs[name] = parts["python"], parts["output"]
+    return programs
+
+
+def missing_modules(code):
+    """Returns the modules that the code imports and this Python lacks."""
+    return [name for name in dict.fromkeys(IMPORT.findall(code)) if importlib.util.find_spec(name) is None]
 
 
 class Guide(support.TestCase):
-    """The page of the guide."""
+    """The pages of the guide."""
+
+    GUARD = 200
 
     @support.needs_cloudpickle
-    def test_code_prints_what_the_page_says(self):
-        parts = {"python": "", "output": ""}
-        for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
-            parts[kind] += text
-        with tempfile.TemporaryDirectory() as folder:
-            script = pathlib.Path(folder, "page.py")
-            script.write_text(parts["python"], encoding="utf-8")
-            status, out, errors = support.run([sys.executable, str(script)])
-        self.assertEqual((status, out, errors), (0, parts["output"], ""))
+    def check(self, page):
+        """Runs the programs of a page."""
+        for name, (code, output) in programs_of(page).items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                missing = missing_modules(code)
+                if missing:
+                    self.skipTest(f"{', '.join(missing)} is not installed")
+                script = pathlib.Path(folder, "page.py")
+                script.write_text(code, encoding="utf-8")
+                status, out, errors = support.run([sys.executable, str(script)])
+                self.assertEqual((status, out), (0, output), errors)
 
+
+def add_test(page):
+    """Adds a test of a page."""
+    name = page.stem.partition("-")[2].replace("-", "_")
+    setattr(Guide, f"test_code_of_{name}_prints_what_the_page_says", lambda self: self.check(page))
+
+
+for guide_page in PAGES:
+    add_test(guide_page)
 
 if __name__ == "__main__":
     support.main()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -44,6 +45,11 @@ class UnpicklableError(Exception):
         self.lock = threading.Lock()
 
 
+def limit_at_import():
+    """Returns the limit of threads that a preloaded module has found."""
+    return sys.modules["thread_limit"].LIMIT
+
+
 def fail(text):
     """Raises an error."""
     raise LookupError(text)
@@ -76,9 +82,7 @@ def pid_after(path):
 
 def note_and_sleep(path):
     """Writes the worker's process ID to a file, and sleeps."""
-    with open(path + ".new", "w", encoding="ascii") as file:
-        file.write(str(os.getpid()))
-    os.rename(path + ".new", path)
+    note(path)
     time.sleep(60)
 
 
@@ -97,11 +101,49 @@ def count_down_by_functions(executor, depth):
     return 0 if depth == 0 else 1 + executor.function(count_down_by_functions)(executor, depth - 1)
 
 
+def append_two(numbers):
+    """Changes its argument, and returns it."""
+    numbers.append(2)
+    return numbers
+
+
+def lend_list(executor):
+    """Calls a task that changes a list, and returns the list and the result."""
+    numbers = [1]
+    return numbers, executor.submit(append_two, numbers).result()
+
+
+def catch_nested(executor):
+    """Describes the exception of a task that this task has called."""
+    error = executor.submit(fail, "nested").exception()
+    return type(error).__name__, str(error.__cause__), error.__notes__[-1]
+
+
+def submit_and_poll(executor, path):
+    """Calls a task that writes a file, and waits for the file."""
+    executor.submit(note, path)
+    return pid_after(path)
+
+
 def sum_of_tasks(executor, numbers):
     """Calls tasks for numbers, and waits for all of them in different ways."""
     futures = [executor.submit(same, number) for number in numbers]
     done, _ = farcall.wait(futures)
     return sum(future.result() for future in done), sum(future.result() for future in farcall.as_completed(futures))
+
+
+def chain(executor, length):
+    """Waits for calls that callbacks of other calls make."""
+    done = threading.Event()
+
+    def go_on(future):
+        if future.result() == length:
+            done.set()
+        else:
+            executor.submit(same, future.result() + 1).add_done_callback(go_on)
+
+    executor.submit(same, 0).add_done_callback(go_on)
+    return done.wait(30)
 
 
 def run_nested(executor):
@@ -158,3 +200,127 @@ class Holder:
 
     def call(self):
         """Returns None."""
+
+
+def sleep_stubbornly(path):
+    """Writes the worker's process ID to a file, and sleeps again whenever it is interrupted."""
+    note(path)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            time.sleep(60)
+        except farcall.Stopped:
+            note(path + ".interrupted")
+
+
+def note(path):
+    """Writes the worker's process ID to a file."""
+    with open(path + ".new", "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+    os.rename(path + ".new", path)
+
+
+def note_and_lock(path):
+    """Writes the worker's process ID to a file, and waits for a lock for ever."""
+    note(path)
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def note_and_wait(path):
+    """Writes the worker's process ID to a file, and looks for another file for ever."""
+    note(path)
+    pid_after(path + ".never")
+
+
+def note_and_spin(path):
+    """Writes the worker's process ID to a file, and computes for ever."""
+    note(path)
+    while True:
+        pass
+
+
+def note_and_clean_up(path):
+    """Writes the worker's process ID to a file, sleeps, and returns a text if it is interrupted."""
+    note(path)
+    try:
+        time.sleep(60)
+    except farcall.Stopped as stopped:
+        return f"cleaned up after {type(stopped).__name__}"
+
+
+def nested_stop(executor, path):
+    """Stops a task that this task has called."""
+    future = executor.submit(note_and_wait, path)
+    while not os.path.exists(path):
+        time.sleep(0.002)
+    is_stopped = future.stop()
+    farcall.wait([future])
+    return is_stopped, future.cancelled()
+
+
+def nested_timeout(executor, seconds):
+    """Calls a task with a time limit."""
+    try:
+        executor.with_timeout(seconds).submit(pid_after, "/no/such/file").result()
+    except farcall.Timeout as late:
+        return str(late)
+
+
+def use_own_executor(workers):
+    """Makes an executor with workers in a task, and calls functions by it."""
+    with farcall.Executor(workers, initializer=initialise, initargs=("guest",)) as executor:
+        got = executor.submit(status).result(), list(executor.map(pow, [2, 3], [4, 2])), executor.function(pow)(3, 3)
+    try:
+        executor.submit(pow, 1, 1)
+    except RuntimeError as error:
+        return *got, str(error)
+
+
+def die_unless(path):
+    """Ends the worker, except if the file exists, which is then written."""
+    if os.path.exists(path):
+        return "done"
+    note(path)
+    die()
+
+
+def note_and_die(path):
+    """Appends the worker's process ID to a file, and ends the worker."""
+    with open(path, "a", encoding="ascii") as file:
+        file.write(f"{os.getpid()}\n")
+    die()
+
+
+def append(path, number):
+    """Appends a number to a file, and returns it."""
+    with open(path, "a", encoding="ascii") as file:
+        file.write(f"{number}\n")
+    return number
+
+
+def end_slowly(seconds, status):
+    """Closes all connections of the worker, and ends it some time later, like a process that writes a core file."""
+    os.closerange(3, 1000)
+    time.sleep(seconds)
+    os._exit(status)
+
+
+def raise_node_failed():
+    """Raises the exception of calls whose worker has ended."""
+    raise farcall.NodeFailed("raised by a task")
+
+
+def allocate(megabytes):
+    """Keeps memory in the worker, and returns its process ID."""
+    _kept.append(bytearray(os.urandom(1 << 20)) * megabytes)
+    return os.getpid()
+
+
+_kept = []
+
+
+def has_module(name):
+    """True if the worker has imported a module."""
+    return name in sys.modules

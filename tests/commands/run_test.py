@@ -63,7 +63,8 @@ class Run(unittest.TestCase):
                      "tests/layers"):
             (self.root / name).parent.mkdir(exist_ok=True)
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, self.root / name)
-        for name in ("build/release", "build/clang", "build/py-veo/" + PYTHON):
+        for name in ("build/release", "build/clang", "build/py-veo/" + PYTHON,
+                     "build/python-tools/" + PYTHON):
             (self.root / name).mkdir(parents=True)
         (self.root / "notes").touch()
         for layer in ("am", "memory"):

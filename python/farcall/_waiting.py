@@ -1,0 +1,5 @@
+"""Functions that wait for several futures; the types are in the stub."""
+
+from concurrent.futures import as_completed, wait
+
+__all__ = ["as_completed", "wait"]
