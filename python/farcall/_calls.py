@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import InvalidStateError
+from concurrent.futures import BrokenExecutor, InvalidStateError
 from typing import Any
 
 from ._future import Future
@@ -161,3 +161,8 @@ def rss_of(pid: int) -> int:
     except OSError:
         pass
     return 0
+
+
+def refuse_broken(reason: BaseException) -> Any:
+    """Raises the error of an executor that can have no workers any more."""
+    raise BrokenExecutor(str(reason)) from reason

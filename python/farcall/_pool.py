@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import select
@@ -11,12 +12,11 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor
 from typing import Any
 
 from . import _arguments, _core, _functions
 from ._calls import (EXCEPTION, GRACE_SECONDS, NODE_FAILED, RESULT, RETURNED, STOPPED, UNKNOWN, Call, Outcomes,
-                     PlacedCall, Settings, Worker, settle)
+                     PlacedCall, Settings, Worker, refuse_broken, settle)
 from ._errors import NodeFailed, NotDefined, Timeout
 from ._future import Future
 from ._staff import Staff
@@ -179,7 +179,7 @@ class Pool(Staff):
 
     def _check(self, may_be_shut: bool = False) -> None:
         if self._broken is not None:
-            raise BrokenExecutor(str(self._broken)) from self._broken
+            refuse_broken(self._broken)
         if _is_ending or self._is_shut and not may_be_shut:
             _refuse()
 
@@ -660,7 +660,7 @@ class Pool(Staff):
         self.job.end()
         self._close_output()
         self.express.leave_role()
-        self.express.close(_refuse)
+        self.express.close(functools.partial(refuse_broken, self._broken) if self._broken else _refuse)
         _pools.discard(self)
 
 

@@ -308,8 +308,11 @@ class Workers(support.TestCase):
             executor = self.executor(1, initializer=tasks.initialise, initargs=(status,))
             with self.assertRaisesRegex(concurrent.futures.BrokenExecutor, text):
                 executor.submit(tasks.same, 1).result()
-            with self.assertRaises(concurrent.futures.BrokenExecutor):
-                executor.submit(tasks.same, 1)
+            # Also after the executor's thread has ended.
+            for _ in range(2):
+                with self.assertRaisesRegex(concurrent.futures.BrokenExecutor, text):
+                    executor.submit(tasks.same, 1)
+                executor.shutdown()
 
     def test_workers_are_replaced_after_their_last_task(self):
         executor = self.executor(1, max_tasks_per_child=3, initializer=tasks.initialise, initargs=("ready",))
