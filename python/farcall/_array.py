@@ -271,7 +271,8 @@ class Array(_core.View):
         if is_raw and view.nbytes == self.nbytes:
             return view
         if _kind_of(view.format) != self.dtype or view.itemsize != self.itemsize:
-            raise TypeError(f"the array has elements of the type {self.dtype!r}, and the buffer {view.format!r}")
+            raise TypeError(f"the array has elements of the type {self.dtype!r}, and the buffer "
+                            f"{_CODES.get(view.format, view.format)!r}")
         if view.shape != self.shape:
             raise ValueError(f"the array has the shape {self.shape}, and the buffer {view.shape}")
         return view

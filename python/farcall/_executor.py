@@ -96,12 +96,15 @@ class Executor(concurrent.futures.Executor):
         """
         urls = max_workers if isinstance(max_workers, str) else None
         if urls is None and options:
-            raise TypeError(f"the option {next(iter(options))!r} is only for workers with URLs, as in "
-                            "Executor(\"tcp://host:7070\")")
+            from ._job import OPTIONS
+
+            _arguments.no_options(options, ("max_workers", *(Executor.__init__.__kwdefaults__ or ())), OPTIONS)
+        if urls is not None and urls.strip().isdecimal():
+            raise TypeError(f"max_workers must be a whole number or URLs, not the text {urls!r}")
         if urls is not None and (max_tasks_per_child is not None or max_rss is not None or log is not None):
             raise ValueError("max_tasks_per_child, max_rss and log are only for workers without URLs")
         count = 1 if urls is not None else _cores() if max_workers is None else _arguments.whole(
-            "max_workers", max_workers, 0, "; 0 is for calls in this process")
+            "max_workers", max_workers, 0, hint="; 0 is for calls in this process")
         settings = Settings()
         settings.size = count
         settings.preload = _arguments.modules("preload", preload)
@@ -203,13 +206,10 @@ class Executor(concurrent.futures.Executor):
         return range(max(self._max_workers, 1))
 
     def index_of(self, worker: int | Place) -> int:
-        """Returns the place of a worker as a number from 0 on. Raises IndexError."""
+        """Returns the place of a worker as a number from 0 on. Raises IndexError and TypeError."""
         if isinstance(worker, Place):
             return worker.index
-        try:
-            return self._places()[worker]
-        except IndexError:
-            raise IndexError(f"the executor has no worker {worker}; it has {self._max_workers}") from None
+        return _arguments.worker(worker, len(self._places()))
 
     def __getitem__(self, index: int) -> Place:
         return Place(self, self.index_of(index))
@@ -302,6 +302,9 @@ class Executor(concurrent.futures.Executor):
         from ._asyncio import leave
 
         await leave(self, exc_type is not None and not issubclass(exc_type, Exception))
+
+    def __repr__(self) -> str:
+        return f"<farcall.Executor with {self._max_workers} worker{'' if self._max_workers == 1 else 's'}>"
 
     def __reduce__(self) -> Any:
         return _peers, (self._pool.key, self._max_workers)

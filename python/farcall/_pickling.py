@@ -89,6 +89,14 @@ def _names_main(data: bytes) -> bool:
     return any(text == "__main__" or text.startswith("__main__ ") for text in texts)
 
 
+# Parts of the texts of picklers, and what to do.
+_HINTS = (("should only be shared between processes through inheritance",
+           "workers can use objects of a multiprocessing.Manager instead, such as manager.Queue() and manager.Lock()"),
+          ("'coroutine' object", "workers run no coroutines; a function can run one by asyncio.run(), and return its "
+           "result"),
+          ("'generator' object", "a function can return list(generator) instead"))
+
+
 def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]:
     failure: Exception | None = None
     parts: list[Any] = []
@@ -101,7 +109,11 @@ def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]
         return parts
     cloudpickle = _cloudpickle()
     if cloudpickle is not None:
-        return into(cloudpickle.dumps, value)
+        try:
+            return into(cloudpickle.dumps, value)
+        except Exception as error:  # pylint: disable=broad-except
+            _add_hint(error)
+            raise
     if failure is None:
         if not _names_main(parts[0]):
             return parts
@@ -110,7 +122,15 @@ def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]
     if isinstance(failure, (pickle.PicklingError, AttributeError)):
         failure.add_note("farcall sends lambdas, closures and local functions if the package cloudpickle is installed "
                          "(pip install cloudpickle)")
+    _add_hint(failure)
     raise failure
+
+
+def _add_hint(failure: Exception) -> None:
+    text = str(failure)
+    for part, hint in _HINTS:
+        if part in text:
+            failure.add_note(hint)
 
 
 def _shown(value: object) -> str:
