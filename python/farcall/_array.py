@@ -356,6 +356,7 @@ class Array(_core.View):
         if protocol < 5:
             raise TypeError("an array can be sent in calls of its executor, but not be pickled; pickle array.get()")
         reference = pickle.PickleBuffer(self._memory.reference())
+        _pickling.noted.has_array = True
         return _rebuild, (reference, self._offset, self.format, self.itemsize, self.shape, self.strides, self.readonly)
 
 

@@ -181,6 +181,15 @@ def load_arguments(data: Any, buffers: list[Any]) -> Any:
         arriving.is_call = False
 
 
+class _Noted(threading.local):
+    """Notes of a thread on its latest pickle."""
+
+    has_array = False  # true if it contains a farcall.Array, so that only messages can carry it
+
+
+noted = _Noted()
+
+
 def reduce_memory(memory: Any) -> tuple[Any, ...]:
     """Pickles bytes of a block like a pickle.PickleBuffer."""
     return _same, (pickle.PickleBuffer(memory),)
