@@ -368,7 +368,8 @@ def local_view(value: Any) -> Any:
 def _rebuild(memory: Any, *layout: Any) -> Any:
     """Makes an array from a message, or its view if the array is an argument of a call."""
     if not isinstance(memory, _core.Memory):
-        raise TypeError("an array can be sent only as an argument or result of a call of its executor")
+        raise TypeError("an array can be sent only as an argument or result of a call of its executor; send its "
+                        "content, array.get(), elsewhere")
     array = Array(memory, *layout)
     if not getattr(_pickling.arriving, "is_call", False):
         return array
