@@ -81,12 +81,17 @@ def _whole(dump: Any, value: object) -> list[Any]:
     return [dump(value, protocol=_PROTOCOL)]
 
 
-def _names_main(data: bytes) -> bool:
-    """True if a pickle seems to refer to something in `__main__`."""
+def _name_in_main(data: bytes) -> str | None:
+    """Returns the name of a function or class in `__main__` to which a pickle seems to refer, or None."""
     import pickletools
 
-    texts = [str(argument) for _, argument, _ in pickletools.genops(data)]
-    return any(text == "__main__" or text.startswith("__main__ ") for text in texts)
+    texts = [argument for _, argument, _ in pickletools.genops(data) if isinstance(argument, str)]
+    for text, following in zip(texts, [*texts[1:], ""]):
+        if text == "__main__":
+            return following or "an object"
+        if text.startswith("__main__ "):
+            return text.partition(" ")[2]
+    return None
 
 
 # Parts of the texts of picklers, and what to do.
@@ -115,10 +120,12 @@ def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]
             _add_hint(error)
             raise
     if failure is None:
-        if not _names_main(parts[0]):
+        name = _name_in_main(parts[0])
+        if name is None:
             return parts
-        raise TypeError(f"cannot send {_shown(value)} to a worker: functions and classes of __main__ need the package "
-                        "cloudpickle (pip install cloudpickle), or must be in a module that workers can import")
+        raise TypeError(f"cannot send {name} of the main program to a worker: functions and classes of __main__ need "
+                        "the package cloudpickle (pip install cloudpickle), or must be in a module that workers can "
+                        "import")
     if isinstance(failure, (pickle.PicklingError, AttributeError)):
         failure.add_note("farcall sends lambdas, closures and local functions if the package cloudpickle is installed "
                          "(pip install cloudpickle)")
@@ -131,11 +138,6 @@ def _add_hint(failure: Exception) -> None:
     for part, hint in _HINTS:
         if part in text:
             failure.add_note(hint)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:97] + "..."
 
 
 def dumps(value: object) -> list[Any]:

@@ -61,8 +61,10 @@ class MainFunctions(support.TestCase):
                     error = future.exception()
                     print(future.done(), "pip install cloudpickle" in f"{error} {getattr(error, '__notes__', '')}")
                 print(executor.submit(str, "__main__").result())
+                print(str(executor.submit(len, [own]).exception()).partition(" to a ")[0])
         """)
-        self.assertEqual((status, out, errors), (0, "True True\nTrue True\n__main__\n", ""))
+        self.assertEqual((status, out, errors),
+                         (0, "True True\nTrue True\n__main__\ncannot send own of the main program\n", ""))
 
     @support.needs_cloudpickle
     def test_program_from_standard_input_works(self):
