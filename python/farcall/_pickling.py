@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import threading
+import types
 import weakref
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
@@ -53,13 +56,38 @@ def _keeping(parts: list[Any]) -> list[Any]:
     return kept if kept.handles else parts
 
 
-def _cloudpickle() -> Any:
-    """Returns the module cloudpickle, or None if it is not installed."""
+_pickler: Any = None
+
+
+def _by_value() -> Callable[..., bytes] | None:
+    """Returns a function like pickle.dumps() that uses cloudpickle, or None if cloudpickle is not installed."""
+    global _pickler  # pylint: disable=global-statement
     try:
         import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         return None
-    return cloudpickle
+    if _pickler is None:
+        _pickler = _pickler_with_files(cloudpickle.CloudPickler)
+
+    def dumps(value: object, protocol: int, buffer_callback: Any = None) -> bytes:
+        file = io.BytesIO()
+        _pickler(file, protocol, buffer_callback).dump(value)
+        return file.getvalue()
+
+    return dumps
+
+
+def _pickler_with_files(base: Any) -> Any:
+    """Returns a class of picklers that keep the file of code, so that tracebacks of workers name it."""
+    table = base.dispatch_table
+    reduce = table[types.CodeType]
+
+    def reduce_code(code: types.CodeType) -> tuple[Any, ...]:
+        make, arguments, *rest = reduce(code)
+        file = "".join(code.co_filename)  # a string that no other code shares, for pickles that are always equal
+        return make, tuple(file if each == "<dynamic-code>" else each for each in arguments), *rest
+
+    return type("Pickler", (base,), {"dispatch_table": ChainMap({types.CodeType: reduce_code}, table)})
 
 
 def _with_buffers(dump: Any, value: object) -> list[Any]:
@@ -112,10 +140,10 @@ def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]
     # Workers have another __main__, so its functions and classes are sent by value.
     if failure is None and b"__main__" not in parts[0]:
         return parts
-    cloudpickle = _cloudpickle()
-    if cloudpickle is not None:
+    by_value = _by_value()
+    if by_value is not None:
         try:
-            return into(cloudpickle.dumps, value)
+            return into(by_value, value)
         except Exception as error:  # pylint: disable=broad-except
             _add_hint(error)
             raise
