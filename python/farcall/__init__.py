@@ -1,4 +1,15 @@
-"""Calls Python functions in other processes: import farcall; farcall.Executor(4)."""
+"""Calls Python functions in other processes.
+
+    import farcall
+
+    with farcall.Executor(4) as executor:
+        print(executor.submit(pow, 2, 10).result())
+        print(list(executor.map(abs, [-1, -2])))
+
+Executor has worker processes, and the interface of concurrent.futures. Its create() makes actors, which are objects on
+a worker, and empty() makes arrays in shared memory. Job calls processes of every kind, also functions in C, and spmd()
+is for programs whose processes all run the program. `python -m farcall` is the farcall command.
+"""
 
 from __future__ import annotations
 

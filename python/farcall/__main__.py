@@ -25,6 +25,13 @@ Runs the farcall command: info, run, serve, keygen, bench, top and others; see p
   python -m farcall --version
 """
 
+_SERVE_HELP = """Usage: python -m farcall serve [OPTIONS] [MODULE ...]
+
+Serves Python functions to programs on other machines, which call them by
+farcall.Executor("tcp://HOST:PORT", key="FILE"). The workers of each program import the modules first.
+`python -m farcall keygen FILE` makes a key. OPTIONS are the options of farcall serve, whose help follows:
+"""
+
 # Options of `farcall serve` without a value.
 _FLAGS = ("-h", "--help", "--core-dumps", "--key-from-stdin", "--exports-from-stdin", "--host-files", "--keep-output",
           "--plain", "--i-trust-this-network")
@@ -69,6 +76,8 @@ def main(arguments: list[str] | None = None) -> None:
             print(prints[given[0]]())
             return
         path = _paths.command()
+        if given[0] == "serve" and {"-h", "--help"} & set(given):
+            print(_SERVE_HELP, flush=True)
         if given[0] == "serve":
             given = serve_command(given[1:])
     except (FileNotFoundError, ImportError) as error:

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import _core, _objects, _pickling, _placed, _worker
+from . import _arguments, _core, _objects, _pickling, _placed, _worker
 from ._calls import MethodCall
 from ._errors import NodeFailed, NotDefined, RemoteTraceback
 from ._future import Future
@@ -85,7 +85,8 @@ class Hold:
     def explain(self, error: BaseException) -> BaseException:
         """Returns the exception that a call raises, in place of the exception of the extension module."""
         if isinstance(error, NotDefined):
-            return RuntimeError(f"the actor {self.name} was closed")
+            return RuntimeError("the actor was closed, or belongs to another executor" if self.methods is None else
+                                f"the actor {self.name} was closed")
         if isinstance(error, NodeFailed) and not isinstance(error.__cause__, RemoteTraceback):
             return self.home.explain(self.node, error)
         return error
@@ -198,6 +199,9 @@ class Actor:
             return made
         return self._call(_objects.READ)(name)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*(self._hold.methods or ()), "close"})
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"attributes of an actor can only be read; set {name!r} in a method", name=name, obj=self)
 
@@ -276,8 +280,8 @@ class Creation:
 
     def __init__(self, executor: Any, maker: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
                  node: Any, threads: int | None) -> None:
-        if threads is not None and threads < 1:
-            raise ValueError("threads must be at least 1")
+        if threads is not None:
+            threads = _arguments.whole("threads", threads, 1)
         self._executor = executor
         self._pool = executor._pool  # pylint: disable=protected-access
         if self._pool.key is None:
@@ -356,6 +360,9 @@ class LocalActor:
             raise AttributeError(f"an actor has no public attribute {name!r}", name=name, obj=self)
         found = operator.attrgetter(name)(self._value)
         return _LocalMethod(self, found) if callable(getattr(type(self._value), name, None)) else found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*(name for name in dir(self._value) if not name.startswith("_")), "close"})
 
     __setattr__ = Actor.__setattr__
 

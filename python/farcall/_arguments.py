@@ -12,19 +12,22 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "k
 
 def _kind(value: object) -> str:
     text = repr(value)
-    return f"{text if len(text) <= 60 else text[:57] + '...'} (a {type(value).__name__})"
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
 
 
-def whole(name: str, value: Any, least: int, meaning: str = "") -> int:
-    """Returns an integer argument. Raises TypeError for other types, ValueError for numbers less than `least`."""
+def whole(name: str, value: Any, least: int, meaning: str = "", hint: str = "") -> int:
+    """Returns an integer argument. Raises TypeError for other types, ValueError for numbers less than `least`.
+
+    The text of the error has `meaning` behind the kind of value that is needed, and `hint` at its end.
+    """
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
     if number is None:
-        raise TypeError(f"{name} must be a whole number{meaning}, not {_kind(value)}")
+        raise TypeError(f"{name} must be a whole number{meaning}, not {_kind(value)}{hint}")
     if number < least:
-        raise ValueError(f"{name} must be at least {least}{meaning}, not {number}")
+        raise ValueError(f"{name} must be at least {least}{meaning}, not {number}{hint}")
     return number
 
 
@@ -40,6 +43,29 @@ def seconds(name: str, value: Any, may_be_zero: bool = False) -> float:
         raise ValueError(f"{name} must be greater than 0 seconds, not {number:g}" if not may_be_zero else
                          f"{name} must be 0 or more seconds, not {number:g}")
     return number
+
+
+def worker(value: Any, count: int) -> int:
+    """Returns the number of a worker, from 0 on. Raises TypeError or IndexError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"a worker is given by a number from 0 on, or by executor[i], not by {_kind(value)}") from None
+    if not -count <= number < count:
+        raise IndexError(f"the executor has no worker {number}; it has {count}")
+    return number % count
+
+
+def no_options(given: Iterable[str], known: Iterable[str], others: Iterable[str]) -> None:
+    """Raises TypeError if options were given to an executor that takes none of `others`. `known` are its parameters."""
+    for name in given:
+        if name in others:
+            raise TypeError(f"the option {name!r} is only for workers with URLs, as in Executor(\"tcp://host:7070\")")
+        import difflib
+
+        near = difflib.get_close_matches(name, list(known), 1)
+        raise TypeError(f"Executor has no parameter {name!r}; "
+                        + (f"did you mean {near[0]!r}?" if near else "help(farcall.Executor) lists the parameters"))
 
 
 def size(name: str, value: Any) -> int:

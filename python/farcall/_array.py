@@ -271,7 +271,8 @@ class Array(_core.View):
         if is_raw and view.nbytes == self.nbytes:
             return view
         if _kind_of(view.format) != self.dtype or view.itemsize != self.itemsize:
-            raise TypeError(f"the array has elements of the type {self.dtype!r}, and the buffer {view.format!r}")
+            raise TypeError(f"the array has elements of the type {self.dtype!r}, and the buffer "
+                            f"{_CODES.get(view.format, view.format)!r}")
         if view.shape != self.shape:
             raise ValueError(f"the array has the shape {self.shape}, and the buffer {view.shape}")
         return view
@@ -355,6 +356,7 @@ class Array(_core.View):
         if protocol < 5:
             raise TypeError("an array can be sent in calls of its executor, but not be pickled; pickle array.get()")
         reference = pickle.PickleBuffer(self._memory.reference())
+        _pickling.noted.has_array = True
         return _rebuild, (reference, self._offset, self.format, self.itemsize, self.shape, self.strides, self.readonly)
 
 
@@ -366,7 +368,8 @@ def local_view(value: Any) -> Any:
 def _rebuild(memory: Any, *layout: Any) -> Any:
     """Makes an array from a message, or its view if the array is an argument of a call."""
     if not isinstance(memory, _core.Memory):
-        raise TypeError("an array can be sent only as an argument or result of a call of its executor")
+        raise TypeError("an array can be sent only as an argument or result of a call of its executor; send its "
+                        "content, array.get(), elsewhere")
     array = Array(memory, *layout)
     if not getattr(_pickling.arriving, "is_call", False):
         return array

@@ -53,11 +53,17 @@ class Buffer:
             raise ValueError("the buffer was released")
         return self._span
 
+    def _check_end(self, end: int) -> None:
+        """Raises ValueError if a copy up to this byte does not fit."""
+        if end > self._size:
+            raise ValueError(f"the copy would end at byte {end}, and the buffer has {self._size} bytes")
+
     def put(self, data: Any, offset: int = 0, *, timeout: float | None = None) -> None:
         """Copies the bytes of an object with a buffer into the memory, from `offset` on."""
         from ._native import timeout_ns
 
-        _core.put(self.node.job.core, self._check(), _whole(offset), data, timeout_ns(timeout))
+        self._check_end(_whole(offset) + memoryview(data).nbytes)
+        _core.put(self.node.job.core, self._check(), offset, data, timeout_ns(timeout))
 
     def get(self, into: Any = None, offset: int = 0, *, timeout: float | None = None) -> Any:
         """Fills a writable buffer with the bytes from `offset` on, and returns it. The default is a new bytearray."""
@@ -65,7 +71,8 @@ class Buffer:
 
         if into is None:
             into = bytearray(max(self._size - _whole(offset), 0))
-        _core.get(self.node.job.core, self._check(), _whole(offset), into, timeout_ns(timeout))
+        self._check_end(_whole(offset) + memoryview(into).nbytes)
+        _core.get(self.node.job.core, self._check(), offset, into, timeout_ns(timeout))
         return into
 
     def copy_to(self, other: Buffer, *, timeout: float | None = None) -> None:
@@ -74,6 +81,7 @@ class Buffer:
 
         if not isinstance(other, Buffer) or other.node.job is not self.node.job:
             raise TypeError("copy_to() takes a farcall.Buffer of the same job")
+        other._check_end(self._size)
         _core.copy(self.node.job.core, self._check(), other._check(), timeout_ns(timeout))
 
     def release(self) -> None:

@@ -27,7 +27,7 @@ class StartFailed(Failure, BrokenExecutor, OSError):
 
 
 class Timeout(Failure, TimeoutError):
-    """A call has not ended in time. The call may still be running."""
+    """A call has not ended within its time limit. An executor has stopped it; in a Job, it may still be running."""
 
 
 class UnknownFunction(Failure, LookupError):
@@ -68,6 +68,11 @@ class RemoteTraceback(Exception):
     def __str__(self) -> str:
         return f'\n"""\n{self.text}"""'
 
+
+# Tracebacks name the classes as programs do.
+for _public in (NodeFailed, StartFailed, Timeout, UnknownFunction, OutOfMemory, WrongNode, RemoteError, Stopped,
+                RemoteTraceback):
+    _public.__module__ = "farcall"
 
 # Raised if a worker does not know a function, or does not know it any more.
 NotDefined = UnknownFunction

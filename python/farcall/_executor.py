@@ -30,7 +30,7 @@ E = TypeVar("E", bound="Executor")
 
 
 class Place:
-    """A worker of an executor, or the worker that was started in its place."""
+    """A worker of an executor, or the worker that was started in its place. `index` is its number, from 0 on."""
 
     def __init__(self, executor: Executor, index: int) -> None:
         self._executor = executor
@@ -61,10 +61,12 @@ def _cores() -> int:
 
 
 class Executor(concurrent.futures.Executor):
-    """Calls functions in worker processes on this machine.
+    """Calls functions in worker processes, like a concurrent.futures.ProcessPoolExecutor.
 
-    A concurrent.futures.Executor. It needs no `if __name__ == "__main__"`, and workers never run the main program.
-    Lambdas, closures and functions of `__main__` can be called if the package cloudpickle is installed.
+    Programs need no `if __name__ == "__main__"`, since workers never run the main program. Lambdas, closures and
+    functions of `__main__` can be called if the package cloudpickle is installed. `executor[i]` is a worker, for `i`
+    from 0 on. At the end of a `with` statement, the executor waits for its calls and ends the workers; after Ctrl-C, it
+    ends them at once.
     """
 
     def __init__(self, max_workers: int | str | None = None, *, initializer: Callable[..., Any] | None = None,
@@ -81,7 +83,7 @@ class Executor(concurrent.futures.Executor):
         fails with farcall.Timeout. Modules of `preload` are imported once for all workers. `threads_per_worker`
         limits the threads of numerical libraries in each worker, by default to the processors divided by the workers.
         In a task, the new executor uses the workers of the program's executor. Raises StartFailed, TypeError and
-        ValueError.
+        ValueError. If the initializer raises an exception, all calls fail with concurrent.futures.BrokenExecutor.
 
         `output` gets the lines that workers print: with "label" or "print", the program prints them to sys.stdout and
         sys.stderr, with or without the number of the node; a logger gets records; and a function is called with the
@@ -96,12 +98,15 @@ class Executor(concurrent.futures.Executor):
         """
         urls = max_workers if isinstance(max_workers, str) else None
         if urls is None and options:
-            raise TypeError(f"the option {next(iter(options))!r} is only for workers with URLs, as in "
-                            "Executor(\"tcp://host:7070\")")
+            from ._job import OPTIONS
+
+            _arguments.no_options(options, ("max_workers", *(Executor.__init__.__kwdefaults__ or ())), OPTIONS)
+        if urls is not None and urls.strip().isdecimal():
+            raise TypeError(f"max_workers must be a whole number or URLs, not the text {urls!r}")
         if urls is not None and (max_tasks_per_child is not None or max_rss is not None or log is not None):
             raise ValueError("max_tasks_per_child, max_rss and log are only for workers without URLs")
         count = 1 if urls is not None else _cores() if max_workers is None else _arguments.whole(
-            "max_workers", max_workers, 0, "; 0 is for calls in this process")
+            "max_workers", max_workers, 0, hint="; 0 is for calls in this process")
         settings = Settings()
         settings.size = count
         settings.preload = _arguments.modules("preload", preload)
@@ -182,8 +187,8 @@ class Executor(concurrent.futures.Executor):
     def submit_to(self, worker: int | Place, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Calls `fn(*args, **kwargs)` on a given worker, and returns a future of the result.
 
-        `worker` is its place: a number from 0 on, or executor[i]. A worker that is started instead of another one
-        takes over the place, with the calls that have not begun. A task cannot call it.
+        `worker` is a number from 0 on, or executor[i]. A worker that is started in the place of another one takes over
+        its number, with the calls that have not begun. Raises RuntimeError in a task.
         """
         return self._pool.submit(fn, args, kwargs, self._timeout, self.index_of(worker))  # type: ignore[no-any-return]
 
@@ -191,7 +196,7 @@ class Executor(concurrent.futures.Executor):
         """Calls `fn(*args, **kwargs)` once on each worker, and returns the results in the order of the workers.
 
         Waits until all calls have ended, and then raises the first exception, if any. Workers that are started later
-        do not call the function; `initializer` is for them. A task cannot call it.
+        do not call the function; `initializer` is for them. Raises RuntimeError in a task.
         """
         futures = [self._pool.submit(fn, args, kwargs, self._timeout, index) for index in range(len(self._places()))]
         concurrent.futures.wait(futures)
@@ -203,13 +208,10 @@ class Executor(concurrent.futures.Executor):
         return range(max(self._max_workers, 1))
 
     def index_of(self, worker: int | Place) -> int:
-        """Returns the place of a worker as a number from 0 on. Raises IndexError."""
+        """Returns the number of a worker, from 0 on. Raises IndexError and TypeError."""
         if isinstance(worker, Place):
             return worker.index
-        try:
-            return self._places()[worker]
-        except IndexError:
-            raise IndexError(f"the executor has no worker {worker}; it has {self._max_workers}") from None
+        return _arguments.worker(worker, len(self._places()))
 
     def __getitem__(self, index: int) -> Place:
         return Place(self, self.index_of(index))
@@ -265,7 +267,10 @@ class Executor(concurrent.futures.Executor):
         return Map(self._pool, fn, iterables, self._max_workers, chunksize, buffersize, end, self._timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accepts no more calls, and ends the workers when the calls have ended. With `wait`, waits until then."""
+        """Accepts no more calls, and ends the workers when the calls have ended. With `wait`, waits until then.
+
+        With `cancel_futures`, cancels the calls that have not begun.
+        """
         self._pool.shut()
         if cancel_futures:
             self._pool.cancel_pending()
@@ -302,6 +307,9 @@ class Executor(concurrent.futures.Executor):
         from ._asyncio import leave
 
         await leave(self, exc_type is not None and not issubclass(exc_type, Exception))
+
+    def __repr__(self) -> str:
+        return f"<farcall.Executor with {self._max_workers} worker{'' if self._max_workers == 1 else 's'}>"
 
     def __reduce__(self) -> Any:
         return _peers, (self._pool.key, self._max_workers)

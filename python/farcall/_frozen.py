@@ -40,6 +40,10 @@ class Frozen(_core.Function):
     pool: Any  # set by Executor.function()
     called: Any
 
+    def __repr__(self) -> str:
+        called = getattr(self, "called", None)
+        return f"<farcall function {getattr(called, '__qualname__', called)}>"
+
     def submit(self, *arguments: Any, **keywords: Any) -> Any:
         """Calls the function on a worker, and returns a future of the result."""
         return self.pool.submit_frozen(self, self.called, arguments, keywords)
@@ -60,6 +64,9 @@ class Counted:
         self._name = name
         self._called = called
         self._seconds = seconds
+
+    def __repr__(self) -> str:
+        return f"<farcall function {self._name}>"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self._pool.call(self._target, self._name, arguments, keywords, self._seconds)

@@ -87,7 +87,11 @@ class Functions:
 
     def frozen(self, function: Callable[..., Any]) -> Any:
         """Returns the Function whose code is sent to each worker once, as it is now."""
-        return self._of(definition_of(function))
+        _pickling.noted.has_array = False
+        definition = definition_of(function)
+        if _pickling.noted.has_array:
+            raise TypeError("code that is sent once cannot contain a farcall.Array; pass the array as an argument")
+        return self._of(definition)
 
     def _of(self, definition: bytes) -> Any:
         self._kept += _pickling.take_mentioned()
@@ -114,7 +118,10 @@ class Functions:
 
     def _by_value(self, function: Callable[..., Any]) -> Any:
         """Returns the Function for the present state of a function, if it was called in this state before."""
+        _pickling.noted.has_array = False
         definition = definition_of(function)
+        if _pickling.noted.has_array:
+            return None
         number = number_of(definition)
         if number in self._by_number or number in self._seen:
             return self._of(definition)

@@ -19,7 +19,8 @@ _states = threading.RLock()
 class Future(_core.Future, concurrent.futures.Future[T]):
     """Result of a task that may not have ended yet: a concurrent.futures.Future.
 
-    `node` is the number of the worker that runs or has run the task, and None before.
+    `node` is the number of the node that runs or has run the task, and None before. stop() ends the call. A future can
+    be awaited in a coroutine.
     """
 
     origin: Any = None  # job that the future keeps alive

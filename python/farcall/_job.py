@@ -28,6 +28,8 @@ _FLAGS = ("restart_lost_servers", "survive")
 _MILLISECONDS = ("start_timeout", "stop_timeout", "heartbeat_timeout", "peer_timeout", "release_timeout")
 _MICROSECONDS = ("spin", "yield_after")
 
+OPTIONS = (*_TEXTS, *_NUMBERS, *_FLAGS, *_MILLISECONDS, *_MICROSECONDS, "arguments", "host_files")
+
 
 class NodeEvent:
     """Change of a node: `what` is "joined", "failed" or "removed", and `why` the reason of its end.
@@ -115,8 +117,7 @@ def options_of(given: dict[str, Any]) -> dict[str, Any]:
             made[name] = tuple(_text("an element of arguments", each) for each in value)
         else:
             raise TypeError(f"unknown option {name!r} of a job; there are "
-                            f"{', '.join(sorted((*_TEXTS, *_NUMBERS, *_FLAGS, *_MILLISECONDS, *_MICROSECONDS)))}, "
-                            "arguments, host_files, output and on_node_change")
+                            f"{', '.join(sorted(OPTIONS))}, output and on_node_change")
     return made
 
 
@@ -376,6 +377,8 @@ class Job:
 
     def __getitem__(self, number: int) -> Node:
         size = len(self)
+        if not isinstance(number, int):
+            raise TypeError(f"a node is given by a number from 0 on, not by {number!r}")
         if not -size <= number < size:
             raise IndexError(f"the job has no node {number}; its last node is {size - 1}")
         return Node(self, number % size)

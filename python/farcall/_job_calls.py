@@ -74,6 +74,8 @@ class Calls:
         future = self._new()
         future.node = node
         try:
+            if node == self.core.own() and not self.has_tasks:
+                raise ValueError(f"node {node} is this program; call the function itself")
             target, message = self._functions.encode(function, arguments, keywords)
             self.core.meet(node)
             self._queue.send(target, message, node, future)

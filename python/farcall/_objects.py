@@ -73,7 +73,7 @@ def method(number: int, name: str) -> Any:
     """Returns the function that runs a method of an actor. Raises RuntimeError if the actor was closed."""
     found = _objects.get(number)
     if found is None:
-        raise RuntimeError("the actor was closed")
+        raise RuntimeError("the actor was closed, or belongs to another executor")
     function: Any
     if name == CLOSE:
         function = functools.partial(_close, number)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import threading
+import types
 import weakref
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
@@ -53,13 +56,38 @@ def _keeping(parts: list[Any]) -> list[Any]:
     return kept if kept.handles else parts
 
 
-def _cloudpickle() -> Any:
-    """Returns the module cloudpickle, or None if it is not installed."""
+_pickler: Any = None
+
+
+def _by_value() -> Callable[..., bytes] | None:
+    """Returns a function like pickle.dumps() that uses cloudpickle, or None if cloudpickle is not installed."""
+    global _pickler  # pylint: disable=global-statement
     try:
         import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         return None
-    return cloudpickle
+    if _pickler is None:
+        _pickler = _pickler_with_files(cloudpickle.CloudPickler)
+
+    def dumps(value: object, protocol: int, buffer_callback: Any = None) -> bytes:
+        file = io.BytesIO()
+        _pickler(file, protocol, buffer_callback).dump(value)
+        return file.getvalue()
+
+    return dumps
+
+
+def _pickler_with_files(base: Any) -> Any:
+    """Returns a class of picklers that keep the file of code, so that tracebacks of workers name it."""
+    table = base.dispatch_table
+    reduce = table[types.CodeType]
+
+    def reduce_code(code: types.CodeType) -> tuple[Any, ...]:
+        make, arguments, *rest = reduce(code)
+        file = "".join(code.co_filename)  # a string that no other code shares, for pickles that are always equal
+        return make, tuple(file if each == "<dynamic-code>" else each for each in arguments), *rest
+
+    return type("Pickler", (base,), {"dispatch_table": ChainMap({types.CodeType: reduce_code}, table)})
 
 
 def _with_buffers(dump: Any, value: object) -> list[Any]:
@@ -81,12 +109,25 @@ def _whole(dump: Any, value: object) -> list[Any]:
     return [dump(value, protocol=_PROTOCOL)]
 
 
-def _names_main(data: bytes) -> bool:
-    """True if a pickle seems to refer to something in `__main__`."""
+def _name_in_main(data: bytes) -> str | None:
+    """Returns the name of a function or class in `__main__` to which a pickle seems to refer, or None."""
     import pickletools
 
-    texts = [str(argument) for _, argument, _ in pickletools.genops(data)]
-    return any(text == "__main__" or text.startswith("__main__ ") for text in texts)
+    texts = [argument for _, argument, _ in pickletools.genops(data) if isinstance(argument, str)]
+    for text, following in zip(texts, [*texts[1:], ""]):
+        if text == "__main__":
+            return following or "an object"
+        if text.startswith("__main__ "):
+            return text.partition(" ")[2]
+    return None
+
+
+# Parts of the texts of picklers, and what to do.
+_HINTS = (("should only be shared between processes through inheritance",
+           "workers can use objects of a multiprocessing.Manager instead, such as manager.Queue() and manager.Lock()"),
+          ("'coroutine' object", "workers run no coroutines; a function can run one by asyncio.run(), and return its "
+           "result"),
+          ("'generator' object", "a function can return list(generator) instead"))
 
 
 def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]:
@@ -99,23 +140,32 @@ def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]
     # Workers have another __main__, so its functions and classes are sent by value.
     if failure is None and b"__main__" not in parts[0]:
         return parts
-    cloudpickle = _cloudpickle()
-    if cloudpickle is not None:
-        return into(cloudpickle.dumps, value)
+    by_value = _by_value()
+    if by_value is not None:
+        try:
+            return into(by_value, value)
+        except Exception as error:  # pylint: disable=broad-except
+            _add_hint(error)
+            raise
     if failure is None:
-        if not _names_main(parts[0]):
+        name = _name_in_main(parts[0])
+        if name is None:
             return parts
-        raise TypeError(f"cannot send {_shown(value)} to a worker: functions and classes of __main__ need the package "
-                        "cloudpickle (pip install cloudpickle), or must be in a module that workers can import")
+        raise TypeError(f"cannot send {name} of the main program to a worker: functions and classes of __main__ need "
+                        "the package cloudpickle (pip install cloudpickle), or must be in a module that workers can "
+                        "import")
     if isinstance(failure, (pickle.PicklingError, AttributeError)):
         failure.add_note("farcall sends lambdas, closures and local functions if the package cloudpickle is installed "
                          "(pip install cloudpickle)")
+    _add_hint(failure)
     raise failure
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else text[:97] + "..."
+def _add_hint(failure: Exception) -> None:
+    text = str(failure)
+    for part, hint in _HINTS:
+        if part in text:
+            failure.add_note(hint)
 
 
 def dumps(value: object) -> list[Any]:
@@ -159,6 +209,15 @@ def load_arguments(data: Any, buffers: list[Any]) -> Any:
         return pickle.loads(data, buffers=buffers)
     finally:
         arriving.is_call = False
+
+
+class _Noted(threading.local):
+    """Notes of a thread on its latest pickle."""
+
+    has_array = False  # true if it contains a farcall.Array, so that only messages can carry it
+
+
+noted = _Noted()
 
 
 def reduce_memory(memory: Any) -> tuple[Any, ...]:

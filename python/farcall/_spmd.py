@@ -224,9 +224,10 @@ _job_of_process: Equals | None = None
 def spmd(*, output: Any = None, timeout: float | None = None, **options: Any) -> Equals:
     """Makes a job of equals with the other processes that `farcall run -n N`, mpirun or srun has started.
 
-    Every process runs the program, and calls this function once. `timeout` is the time limit of collectives in seconds,
-    by default none. farcall.Job has the same other options. The end of the program ends the job on all processes
-    together; if a process ends by an exception, all processes are ended.
+    Every process runs the program, and calls this function once. A program that no launcher has started runs in two
+    processes, or as the variable FARCALL_TARGETS says. `timeout` is the time limit of collectives in seconds, by
+    default none. farcall.Job has the same other options. The end of the program ends the job on all processes together;
+    if a process ends by an exception, all processes are ended.
     """
     global _job_of_process  # pylint: disable=global-statement
     if _job_of_process is not None:

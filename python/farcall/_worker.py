@@ -84,6 +84,13 @@ def join_multiprocessing(key: bytes) -> None:
     process.current_process().authkey = key
 
 
+def reseed() -> None:
+    """Gives NumPy's global generator a new seed after a fork, as Python does for the module random."""
+    module: Any = sys.modules.get("numpy.random")
+    if module is not None:
+        module.seed()
+
+
 def limit_threads(count: int) -> None:
     """Limits the threads of numerical libraries that are loaded from now on."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",

@@ -159,6 +159,7 @@ def _run_worker(descriptors: list[int], zygote: int, settings: dict[str, Any]) -
         except OSError:
             pass
         _worker.limit_threads(settings["threads"])
+        _worker.reseed()
         if pipes:
             from . import _output
 

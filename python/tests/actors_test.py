@@ -466,6 +466,25 @@ class Handles(support.TestCase):
         counter.close()
         self.assertIn("was closed", executor.submit(actor_classes.error_of, counter).result())
 
+    def test_actor_of_another_executor_is_refused(self):
+        counter = self.executor(1).create(Counter)
+        text = self.executor(1).submit(actor_classes.error_of, counter).result()
+        self.assertIn("belongs to another executor", text)
+        self.assertEqual(counter.add(1), 1)
+
+    def test_dir_of_a_handle_has_the_methods(self):
+        for executor in (self.executor(1), self.executor(0)):
+            counter = executor.create(Counter)
+            counter.add(1)
+            names = dir(counter)
+            self.assertTrue({"add", "close"} <= set(names), names)
+            self.assertFalse([name for name in names if not name.isidentifier()])
+
+    def test_number_of_threads_is_checked(self):
+        executor = self.executor(1)
+        self.assertRaisesRegex(TypeError, "threads must be a whole number", executor.create, Counter, threads="2")
+        self.assertRaisesRegex(ValueError, "threads must be at least 1", executor.create, Counter, threads=0)
+
     def test_worker_with_an_actor_stays_after_its_tasks(self):
         executor = self.executor(1, max_tasks_per_child=2)
         counter = executor.create(Counter)

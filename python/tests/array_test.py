@@ -585,6 +585,13 @@ class BadInput(ArrayTest):
         self.assertEqual(executor.submit(data_tasks.describe, there).result(),
                          ("memoryview" if numpy is None else "ndarray", [1, 2, 3]))
 
+    @support.needs_cloudpickle
+    def test_closures_with_arrays_are_sent_with_each_call(self):
+        there = self.array(4)
+        last = lambda: there[3]  # noqa: E731 # pylint: disable=unnecessary-lambda-assignment
+        self.assertEqual([self.made.submit(last).result() for _ in range(4)], [3] * 4)
+        self.assertRaisesRegex(TypeError, "pass the array as an argument", self.made.function, last)
+
 
 class OtherMachines(ArrayTest):
     """Arrays that cannot be mapped, as if the workers were on other machines."""

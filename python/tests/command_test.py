@@ -102,6 +102,13 @@ class Command(support.TestCase):
             self.assertEqual(command.serve_command(given), ["serve", *given])
         self.assertRaisesRegex(ImportError, "no module 'no_such_module'", command.serve_command, ["no_such_module"])
 
+    @needs_command
+    def test_help_of_serve_names_modules(self):
+        status, out, _ = support.run([*MODULE, "serve", "--help"])
+        self.assertEqual(status, 0)
+        self.assertTrue(out.startswith("Usage: python -m farcall serve [OPTIONS] [MODULE ...]"), out)
+        self.assertIn("--listen", out)
+
     def test_target_without_a_host_says_how_it_is_started(self):
         status, out, errors = support.run([sys.executable, "-m", "farcall._serve", "0"])
         self.assertEqual((status, out), (2, ""))

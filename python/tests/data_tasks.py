@@ -17,6 +17,13 @@ def same(value):
     return value
 
 
+def draw():
+    """Returns a number of the global generator of NumPy."""
+    import numpy
+
+    return numpy.random.rand()
+
+
 def checksum(data):
     """Returns a checksum of all bytes."""
     return zlib.crc32(memoryview(data).cast("B"))

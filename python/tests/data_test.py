@@ -136,6 +136,11 @@ class Values(DataTest):
         square.flags.writeable = False
         self.assertFalse(executor.submit(data_tasks.same, square).result().flags.writeable)
 
+    @needs_numpy
+    def test_workers_draw_different_numbers_after_a_preload(self):
+        drawn = self.executor(3, preload=["numpy.random"]).broadcast(data_tasks.draw)
+        self.assertEqual(len(set(drawn)), 3, drawn)
+
     @unittest.skipUnless(os.environ.get("FARCALL_LARGE_TESTS"), "needs 10 GiB of memory (set FARCALL_LARGE_TESTS)")
     def test_more_than_four_gib_arrive(self):
         faulthandler.dump_traceback_later(10 * support.GUARD_SECONDS, exit=True)

@@ -3,6 +3,7 @@
 import concurrent.futures
 import itertools
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -46,6 +47,11 @@ class DeadWorkers(support.TestCase):
         self.assertEqual(sorted(executor.map(abs, [-1, 2, -3])), [1, 2, 3])
         self.assertTrue(support.wait_until(lambda: len(executor._pool.pids()) == 2))
         self.assertNotIn(pid, executor._pool.pids().values())
+
+    def test_errors_are_named_as_programs_name_them(self):
+        for error in (farcall.NodeFailed, farcall.StartFailed, farcall.Timeout, farcall.Stopped):
+            self.assertEqual(f"{error.__module__}.{error.__qualname__}", f"farcall.{error.__name__}")
+            self.assertIs(pickle.loads(pickle.dumps(error)), error)
 
     def test_workers_may_end_in_any_number_of_direct_calls(self):
         executor = self.executor(1)

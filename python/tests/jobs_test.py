@@ -235,6 +235,11 @@ class Options(JobCase):
                        f"'{program}' 0?name=own")
         self.assertEqual((job[1].name, job[1].call(abs, -4)), ("own", 4))
 
+    def test_the_program_itself_runs_no_calls(self):
+        job = self.job("shm")
+        self.assertRaisesRegex(ValueError, "node 0 is this program; call the function itself", job[0].call, abs, -1)
+        self.assertEqual(job[1].call(abs, -1), 1)
+
     def test_devices_have_memory(self):
         try:
             job = self.job("cuda-emulated:0")

@@ -3,6 +3,7 @@
 import concurrent.futures
 import gc
 import itertools
+import multiprocessing
 import os
 import signal
 import tempfile
@@ -20,11 +21,16 @@ class Arguments(support.TestCase):
     def test_wrong_arguments_of_executors_are_refused(self):
         whole = "must be a whole number"
         for error, text, options in (
-                (TypeError, f"max_workers {whole}.*not b'a' .a bytes", {"max_workers": b"a"}),
+                (TypeError, f"max_workers {whole}.*not b'a' \\(bytes\\)", {"max_workers": b"a"}),
                 (ValueError, "no transport", {"max_workers": "a"}),
+                (TypeError, "max_workers must be a whole number or URLs, not the text '4'", {"max_workers": "4"}),
+                (TypeError, "no parameter 'max_task_per_child'; did you mean 'max_tasks_per_child'", {
+                    "max_task_per_child": 3}),
+                (TypeError, "no parameter 'mp_context'; help.farcall.Executor. lists", {"mp_context": None}),
+                (TypeError, "the option 'key' is only for workers with URLs", {"key": "file"}),
                 (TypeError, f"max_workers {whole}", {"max_workers": True}),
                 (TypeError, f"max_workers {whole}", {"max_workers": 1.5}),
-                (ValueError, "max_workers must be at least 0", {"max_workers": -1}),
+                (ValueError, "max_workers must be at least 0, not -1; 0 is for calls", {"max_workers": -1}),
                 (TypeError, r"preload must be a list of names of modules, such as \['os'\]", {"preload": "os"}),
                 (TypeError, "preload must contain names of modules, not 1", {"preload": [1]}),
                 (TypeError, "preload must be a list", {"preload": 1}),
@@ -57,6 +63,30 @@ class Arguments(support.TestCase):
         for options in ({"chunksize": 1.5}, {"buffersize": "1"}):
             self.assertRaisesRegex(TypeError, "must be a whole number", executor.map, abs, [1], **options)
         self.assertRaisesRegex(ValueError, "seconds must be greater than 0", executor.with_timeout, -1)
+
+    def test_a_worker_that_does_not_exist_is_refused(self):
+        executor = self.executor(1)
+        for worker in ("a", slice(0, 1), abs):
+            self.assertRaisesRegex(TypeError, "given by a number from 0 on, or by executor.i.", executor.submit_to,
+                                   worker, abs, 1)
+        for worker in (1, -2):
+            self.assertRaisesRegex(IndexError, f"no worker {worker}; it has 1", executor.submit_to, worker, abs, 1)
+        self.assertEqual(executor.submit_to(-1, abs, -1).result(), 1)
+
+    def test_objects_that_cannot_be_sent_have_a_hint(self):
+        executor = self.executor(1)
+        for argument, hint in ((multiprocessing.get_context("fork").Lock(), "objects of a multiprocessing.Manager"),
+                               ((i for i in range(3)), "list.generator.")):
+            error = executor.submit(id, argument).exception()
+            self.assertRegex(" ".join(error.__notes__), hint)
+        error = executor.submit(tasks.coroutine).exception()
+        self.assertRegex(" ".join(error.__notes__), "asyncio.run")
+
+    def test_executors_and_functions_have_names(self):
+        executor = self.executor(1)
+        self.assertEqual(repr(executor), "<farcall.Executor with 1 worker>")
+        self.assertEqual(repr(executor.function(tasks.allocate)), "<farcall function allocate>")
+        self.assertEqual(repr(executor.with_timeout(60).function(abs)), "<farcall function abs>")
 
     def test_sizes_have_units(self):
         from farcall import _arguments

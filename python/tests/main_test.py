@@ -61,8 +61,21 @@ class MainFunctions(support.TestCase):
                     error = future.exception()
                     print(future.done(), "pip install cloudpickle" in f"{error} {getattr(error, '__notes__', '')}")
                 print(executor.submit(str, "__main__").result())
+                print(str(executor.submit(len, [own]).exception()).partition(" to a ")[0])
         """)
-        self.assertEqual((status, out, errors), (0, "True True\nTrue True\n__main__\n", ""))
+        self.assertEqual((status, out, errors),
+                         (0, "True True\nTrue True\n__main__\ncannot send own of the main program\n", ""))
+
+    @support.needs_cloudpickle
+    def test_tracebacks_have_lines_of_the_program(self):
+        status, out, errors = self.run_script("""
+            import farcall
+            def divide(value): return 1 // value  # a comment
+            with farcall.Executor(1) as executor:
+                for _ in range(3):
+                    print(str(executor.submit(divide, 0).exception().__cause__).count("return 1 // value  # a comment"))
+        """)
+        self.assertEqual((status, out, errors), (0, "1\n" * 3, ""))
 
     @support.needs_cloudpickle
     def test_program_from_standard_input_works(self):

@@ -16,6 +16,10 @@ def same(*arguments, **keywords):
     return arguments[0] if len(arguments) == 1 else arguments
 
 
+async def coroutine():
+    """Returns nothing, in a coroutine."""
+
+
 class Unpicklable:
     """Object that cannot be pickled."""
 
