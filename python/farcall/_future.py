@@ -52,6 +52,23 @@ class Future(_core.Future, concurrent.futures.Future[T]):
         def result(self, timeout: float | None = None) -> T:
             """Returns the result, or raises the exception. Waits for them, at most for `timeout` seconds."""
 
+    def _invoke_callbacks(self) -> None:
+        # A callback that raises SystemExit must not end the thread of a pool, which would lose all later results.
+        # In the main thread, the exception may come from a signal handler.
+        interrupt: BaseException | None = None
+        for callback in self._done_callbacks:
+            try:
+                callback(self)
+            except Exception:  # pylint: disable=broad-except
+                _base.LOGGER.exception("exception calling callback for %r", self)
+            except BaseException as error:  # pylint: disable=broad-except
+                if threading.current_thread() is threading.main_thread():
+                    interrupt = error
+                else:
+                    _base.LOGGER.exception("exception calling callback for %r", self)
+        if interrupt is not None:
+            raise interrupt
+
     def has_callbacks(self) -> bool:
         """True if functions run when the future is ready."""
         return self._made is not None and bool(self._done_callbacks)

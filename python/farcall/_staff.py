@@ -274,6 +274,17 @@ class Staff(PlacedCalls):
             self._own.clear()
         settle(outcomes)
 
+    def _close_output(self) -> None:
+        """Passes on what workers have printed, after the end of the job."""
+        for receiver in self._receivers():
+            receiver.close()
+
+    def _receivers(self) -> list[Any]:
+        """Returns what passes on the lines that workers print, in threads of their own."""
+        settings = self._settings
+        sources = [] if isinstance(settings.preload, tuple) else [settings.preload]
+        return sources if settings.output is None else [settings.output, *sources]
+
     def pids(self) -> dict[int, int]:
         """Returns the process IDs of the workers by their nodes."""
         with self._lock:
