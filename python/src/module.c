@@ -46,6 +46,12 @@ static PyMethodDef methods[] = {
 };
 
 static int execute(PyObject* module) {
+  // Types and functions of farcall exist once in a process, so another interpreter must not replace
+  // them.
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(PyExc_ImportError, "farcall cannot be used in a subinterpreter");
+    return -1;
+  }
   if (PyModule_AddStringConstant(module, "version", fc_version()) != 0 ||
       fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0 ||
       fcp_add_future_type(module) != 0 || fcp_add_express_type(module) != 0 ||

@@ -299,6 +299,20 @@ class Interpreter(support.TestCase):
         """)
         self.assertEqual((status, out, errors), (0, "done\n", ""))
 
+    def test_other_interpreters_of_the_process_are_refused(self):
+        interpreters = "_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters"
+        status, out, errors = support.run_program(f"""
+            import {interpreters} as interpreters
+            import farcall
+
+            code = "try:\\n import farcall\\nexcept ImportError as error:\\n print(error)"
+            interpreters.run_string(interpreters.create(), code)
+            with farcall.Executor(1) as executor:
+                print(executor.submit(pow, 2, 3).result())
+        """)
+        self.assertEqual((status, out.splitlines()[-1], errors), (0, "8", ""))
+        self.assertIn("subinterpreter", out)
+
     def test_calls_at_the_end_of_the_interpreter_are_refused(self):
         status, out, errors = support.run_program("""
             import atexit, farcall
