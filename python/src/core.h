@@ -495,5 +495,6 @@ fc_status fcp_ask_to_stop(fc_node node, uint64_t call);
 PyObject* fcp_set_stop(PyObject* module, PyObject* type);
 /// on_stop(signal, frame): handler of the signal that interrupts calls.
 PyObject* fcp_on_stop(PyObject* module, PyObject* arguments);
+PyObject* fcp_pass_stops(PyObject* module, PyObject* unused);
 
 #endif

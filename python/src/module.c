@@ -18,6 +18,7 @@ static PyMethodDef methods[] = {
     {"run_here", fcp_run_here, METH_VARARGS, NULL},
     {"set_stop", fcp_set_stop, METH_O, NULL},
     {"on_stop", fcp_on_stop, METH_VARARGS, NULL},
+    {"pass_stops", fcp_pass_stops, METH_NOARGS, NULL},
     {"zero_copy", fcp_zero_copy, METH_O, NULL},
     {"set_sharing", fcp_set_sharing, METH_O, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
