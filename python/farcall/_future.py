@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import threading
 from collections.abc import Generator
 from concurrent.futures import _base
@@ -141,4 +142,11 @@ class Future(_core.Future, concurrent.futures.Future[T]):
             return True
 
 
+def _renew_lock() -> None:
+    """In a forked child, makes a lock that no thread of the parent holds."""
+    global _states  # pylint: disable=global-statement
+    _states = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 _core.set_future_type(Future)
