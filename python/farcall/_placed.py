@@ -100,7 +100,8 @@ class PlacedCalls:
 
     # ---- actors
 
-    def submit_actor(self, index: int | None, actor: int, function: Any, arguments: tuple[Any, ...]) -> Future[Any]:
+    def submit_actor(self, index: int | None, actor: int, function: Any, arguments: tuple[Any, ...],
+                     seconds: float | None = None) -> Future[Any]:
         """Calls a function that makes an actor, by default on the worker with the fewest actors."""
         future: Future[Any] = Future()
         target, message = self.functions.encode(function, arguments, {})
@@ -109,7 +110,7 @@ class PlacedCalls:
                 usable = [worker for worker in self._workers.values() if not worker.has_failed]
                 best = min(usable, key=lambda w: (len(w.actors), self._count(w)), default=None)
                 index = 0 if best is None else best.index
-        call = PlacedCall(Call(future, target, message, arguments[3]), index, actor)
+        call = PlacedCall(Call(future, target, message, arguments[3], seconds), index, actor)
 
         def made(_: Any) -> None:
             if future.cancelled() or future.exception() is not None:
