@@ -105,7 +105,7 @@ class Future(_core.Future, concurrent.futures.Future[T]):
                 return
             self._state = _base.CANCELLED
             self._condition.notify_all()
-        self._invoke_callbacks()  # type: ignore[attr-defined]
+        self._invoke_callbacks()
         self.set_running_or_notify_cancel()
 
     def __await__(self) -> Generator[Any, None, T]:
