@@ -148,6 +148,10 @@ class Staff(PlacedCalls):
 
     # ---- replacement
 
+    def _may_lack_workers(self) -> bool:
+        """True if the pool goes on without a worker that cannot be started again, for instance on a server."""
+        return not isinstance(self._settings.preload, tuple)
+
     def _review(self, worker: Worker) -> None:
         """Gives a worker no more calls, if it has run as many as it may, or uses too much memory."""
         most_tasks, most_rss = self._settings.most_tasks, self._settings.most_rss
