@@ -240,6 +240,15 @@ class Actor:
         return f"<farcall actor {self._hold.name} on node {self._hold.node}>"
 
 
+def _renew_lock() -> None:
+    """In a forked child, makes a lock that no thread of the parent holds."""
+    global _lock  # pylint: disable=global-statement
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def _handle(key: int, node: int, number: int, token: int) -> Actor:
     """Makes a handle from its pickle."""
     home = _Home(key or _key_of(node, number))
@@ -292,15 +301,34 @@ class Creation:
         index = None if node is None else executor.index_of(node)
         self._future = self._pool.submit_actor(
             index, self._number, _objects.make,
-            (self._number, self._home.own, threads or 0, maker, arguments, keywords))
+            (self._number, self._home.own, threads or 0, maker, arguments, keywords),
+            executor._timeout)  # pylint: disable=protected-access
 
     def wait(self) -> Any:
         """Waits for the object, and returns its handle."""
-        return self._actor_of(self._future.result())
+        try:
+            outcome = self._future.result()
+        except BaseException:
+            self._give_up()
+            raise
+        return self._actor_of(outcome)
 
     async def wait_in_loop(self) -> Any:
         """Waits for the object in a coroutine, and returns its handle."""
-        return self._actor_of(await self._future)
+        try:
+            outcome = await self._future
+        except BaseException:
+            self._give_up()
+            raise
+        return self._actor_of(outcome)
+
+    def _give_up(self) -> None:
+        """Lets the object end if it is made although the caller does not wait any more."""
+        def drop(future: Future[Any]) -> None:
+            if not future.cancelled() and future.exception() is None:
+                self._actor_of(future.result())
+
+        self._future.add_done_callback(drop)
 
     def _actor_of(self, outcome: Any) -> Any:
         if self._pool.key is None:

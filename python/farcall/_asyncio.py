@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 import weakref
 from collections import deque
@@ -65,6 +66,15 @@ class _Bridge:
 
 _bridges: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Bridge] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """In a forked child, makes a lock that no thread of the parent holds."""
+    global _lock  # pylint: disable=global-statement
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _bridge() -> _Bridge:

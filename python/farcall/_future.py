@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import threading
 from collections.abc import Generator
 from concurrent.futures import _base
@@ -53,6 +54,23 @@ class Future(_core.Future, concurrent.futures.Future[T]):
         def result(self, timeout: float | None = None) -> T:
             """Returns the result, or raises the exception. Waits for them, at most for `timeout` seconds."""
 
+    def _invoke_callbacks(self) -> None:
+        # A callback that raises SystemExit must not end the thread of a pool, which would lose all later results.
+        # In the main thread, the exception may come from a signal handler.
+        interrupt: BaseException | None = None
+        for callback in self._done_callbacks:
+            try:
+                callback(self)
+            except Exception:  # pylint: disable=broad-except
+                _base.LOGGER.exception("exception calling callback for %r", self)
+            except BaseException as error:  # pylint: disable=broad-except
+                if threading.current_thread() is threading.main_thread():
+                    interrupt = error
+                else:
+                    _base.LOGGER.exception("exception calling callback for %r", self)
+        if interrupt is not None:
+            raise interrupt
+
     def has_callbacks(self) -> bool:
         """True if functions run when the future is ready."""
         return self._made is not None and bool(self._done_callbacks)
@@ -88,7 +106,7 @@ class Future(_core.Future, concurrent.futures.Future[T]):
                 return
             self._state = _base.CANCELLED
             self._condition.notify_all()
-        self._invoke_callbacks()  # type: ignore[attr-defined]
+        self._invoke_callbacks()
         self.set_running_or_notify_cancel()
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -125,4 +143,11 @@ class Future(_core.Future, concurrent.futures.Future[T]):
             return True
 
 
+def _renew_lock() -> None:
+    """In a forked child, makes a lock that no thread of the parent holds."""
+    global _states  # pylint: disable=global-statement
+    _states = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 _core.set_future_type(Future)

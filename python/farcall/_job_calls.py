@@ -151,6 +151,17 @@ class Calls:
         finally:
             self._role.release()
 
+    def poll(self, _: int) -> None:
+        """Lets a thread take results, because event loops of asyncio must not wait."""
+        self.need_thread()
+
+    def stop(self, future: Future[Any], _: float) -> bool:
+        """Cancels the future of a call, which goes on. Returns False if the call has ended."""
+        if future.has_ended():
+            return False
+        future.set_stopped()
+        return future.cancelled()
+
     def _take(self) -> None:
         """Takes results, and runs callbacks."""
         if not self._taken:

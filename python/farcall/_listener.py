@@ -84,7 +84,7 @@ class Listener:
             for kind, node, other, text in events:
                 try:
                     self._pass_on(kind, node, other, text.decode("utf-8", "replace"))
-                except Exception:  # pylint: disable=broad-except
+                except BaseException:  # pylint: disable=broad-except
                     sys.excepthook(*sys.exc_info())
 
     def _pass_on(self, kind: int, node: int, other: int, text: str) -> None:
@@ -93,13 +93,17 @@ class Listener:
         elif self.output is not None:
             self.output(node, other, text)
 
+    def runs_here(self) -> bool:
+        """True if the calling thread is the thread of the listener."""
+        return self._thread is threading.current_thread()
+
     def prepare_end(self) -> None:
         """Says that this thread ends the job. If it is the thread of the listener, targets that print do not wait."""
-        if self._thread is threading.current_thread():
+        if self.runs_here():
             self.events.close()
 
     def end(self) -> None:
         """Ends the thread when it has passed everything on."""
         self.events.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is not None and not self.runs_here():
             self._thread.join()

@@ -73,7 +73,7 @@ def _guarded(function: Callable[..., Any], *arguments: Any) -> None:
     """Calls a function of the program. Prints its exception, so that later lines are passed on."""
     try:
         function(*arguments)
-    except Exception as error:  # pylint: disable=broad-except
+    except BaseException as error:  # pylint: disable=broad-except
         sys.excepthook(type(error), error, error.__traceback__)
 
 
@@ -165,11 +165,15 @@ class Output:
                 self._poll.register(descriptor, select.POLLIN)
         os.eventfd_write(self._wake_fd, 1)
 
+    def runs_here(self) -> bool:
+        """True if the calling thread passes lines on."""
+        return self._thread is threading.current_thread()
+
     def close(self) -> None:
         """Waits until all that workers have written was passed on, after the workers have ended."""
         self._is_closed = True
         os.eventfd_write(self._wake_fd, 1)
-        if self._thread is not threading.current_thread():
+        if not self.runs_here():
             self._thread.join()
 
     def _run(self) -> None:

@@ -60,6 +60,7 @@ class Peers:
         self.functions = Functions(self.job)
         self._calls: dict[int, tuple[Call, Counter | None]] = {}
         self._limits: dict[int, float] = {}  # times at which calls are stopped, by their tags
+        self._stuck: set[int] = set()  # calls in this worker that were stopped, and go on
         self._next = 1
         self._own = self._turn = self.job.own()
         self._local = threading.local()
@@ -130,11 +131,12 @@ class Peers:
         self._enqueue(Call(future, function, message, called, seconds))
         return future
 
-    def submit_actor(self, index: int | None, actor: int, function: Any, arguments: tuple[Any, ...]) -> Future[Any]:
+    def submit_actor(self, index: int | None, actor: int, function: Any, arguments: tuple[Any, ...],
+                     seconds: float | None = None) -> Future[Any]:
         """Calls a function that makes an actor on the next worker."""
         if index is not None:
             raise RuntimeError("a task cannot choose the worker of an actor")
-        return self.submit(function, arguments, {})
+        return self.submit(function, arguments, {}, seconds)
 
     def send_to(self, node: int, call: Call, is_aside: bool) -> None:
         """Sends a call to the worker of an actor."""
@@ -266,9 +268,13 @@ class Peers:
     def _finish(self, tag: int, outcome: int, value: Any) -> None:
         with self._lock:
             call, counter = self._calls.pop(tag, (None, None))
-            if call is None:
-                return  # a call that was stopped, and has gone on
             self._limits.pop(tag, None)
+            is_stuck = tag in self._stuck
+            self._stuck.discard(tag)
+        if call is None:  # a call that was stopped, and has gone on
+            if is_stuck:
+                _worker.end_wait()
+            return
         is_lost = outcome in (RETURNED, UNKNOWN)
         if outcome == UNKNOWN:
             call.function.unknown_to(call.future.node)
@@ -310,8 +316,18 @@ class Peers:
                     given_up.append(tag)
             left = min((max(0, int((end - now) * 1e9)) for end in self._limits.values()), default=-1)
         for tag in given_up:
-            self._finish(tag, STOPPED, None)
+            self._give_up(tag)
         return left
+
+    def _give_up(self, tag: int) -> None:
+        """Cancels the future of a call that cannot be stopped."""
+        with self._lock:
+            is_own = tag in self._calls and self._calls[tag][0].future.node == self._own
+        self._finish(tag, STOPPED, None)
+        if is_own:
+            self._stuck.add(tag)
+            # The thread of the call serves no other calls until the call ends, like a thread that waits.
+            _worker.begin_wait()
 
     def _run(self) -> None:
         while True:
@@ -399,10 +415,11 @@ class Guest(Peers):
             Guest._number += 1
             self._key = self.job.own(), Guest._number
 
-    def submit_actor(self, index: int | None, actor: int, function: Any, arguments: tuple[Any, ...]) -> Future[Any]:
+    def submit_actor(self, index: int | None, actor: int, function: Any, arguments: tuple[Any, ...],
+                     seconds: float | None = None) -> Future[Any]:
         """Calls a function that makes an actor on the next worker."""
         self.check()
-        return self._peers.submit_actor(index, actor, function, arguments)
+        return self._peers.submit_actor(index, actor, function, arguments, seconds)
 
     def submit_frozen(self, function: Any, called: Any, arguments: tuple[Any, ...], keywords: dict[str, Any],
                       seconds: float | None = None) -> Future[Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _core
-from ._calls import Call, Outcomes, PlacedCall, Worker
+from ._calls import EXCEPTION, Call, Outcomes, PlacedCall, Worker
 from ._errors import NodeFailed
 from ._functions import Functions
 from ._future import Future
@@ -56,6 +56,9 @@ class PlacedCalls:
     def _drop(self, call: Call) -> None:
         raise NotImplementedError
 
+    def _may_lack_workers(self) -> bool:
+        raise NotImplementedError
+
     def worker_at(self, index: int) -> Worker | None:
         """Returns the worker at a place, or None while it is being replaced."""
         with self._lock:
@@ -86,6 +89,10 @@ class PlacedCalls:
                     if call.actor is not None:
                         worker.actors.add(call.actor)
                     self._send(call, worker, outcomes)
+            if worker is None and self._may_lack_workers():
+                error = NodeFailed(f"worker {index} has ended, and could not be started again")
+                outcomes += [(call.future, EXCEPTION, error) for call in calls if call.may_run()]
+                calls.clear()
             if not calls:
                 self._own.pop(index, None)
 
@@ -100,7 +107,8 @@ class PlacedCalls:
 
     # ---- actors
 
-    def submit_actor(self, index: int | None, actor: int, function: Any, arguments: tuple[Any, ...]) -> Future[Any]:
+    def submit_actor(self, index: int | None, actor: int, function: Any, arguments: tuple[Any, ...],
+                     seconds: float | None = None) -> Future[Any]:
         """Calls a function that makes an actor, by default on the worker with the fewest actors."""
         future: Future[Any] = Future()
         target, message = self.functions.encode(function, arguments, {})
@@ -109,7 +117,7 @@ class PlacedCalls:
                 usable = [worker for worker in self._workers.values() if not worker.has_failed]
                 best = min(usable, key=lambda w: (len(w.actors), self._count(w)), default=None)
                 index = 0 if best is None else best.index
-        call = PlacedCall(Call(future, target, message, arguments[3]), index, actor)
+        call = PlacedCall(Call(future, target, message, arguments[3], seconds), index, actor)
 
         def made(_: Any) -> None:
             if future.cancelled() or future.exception() is not None:

@@ -623,8 +623,8 @@ class Pool(Staff):
 
     def wait(self, seconds: float | None = None) -> None:
         """Waits until all calls have ended and the workers are gone, or are needed only for the rest of a map()."""
-        if self._thread is threading.current_thread():
-            return
+        if self._thread is threading.current_thread() or any(each.runs_here() for each in self._receivers()):
+            return  # this thread must go on, so that the pool can end
         while self._maps and self._thread.is_alive():
             with self._lock:
                 if not (self._has_calls() or self._pending or self._own or self._dying):
@@ -642,13 +642,6 @@ class Pool(Staff):
         self.shut()
         self.cancel_pending()
         self.kill()
-
-    def _close_output(self) -> None:
-        """Passes on what workers have printed, after the end of the job."""
-        if self._settings.output is not None:
-            self._settings.output.close()
-        if not isinstance(self._settings.preload, tuple):
-            self._settings.preload.close()
 
     def _end(self) -> None:
         self.express.take_role()

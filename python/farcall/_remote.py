@@ -177,6 +177,10 @@ class Source:
             else:
                 threading.Thread(target=_remove, args=(self._job, node), name="farcall-remove", daemon=True).start()
 
+    def runs_here(self) -> bool:
+        """True if the calling thread passes on what workers print."""
+        return self._listener.runs_here()
+
     def close(self) -> None:
         """Passes on what workers have printed, after the end of the job."""
         self._listener.end()

@@ -148,6 +148,10 @@ class Staff(PlacedCalls):
 
     # ---- replacement
 
+    def _may_lack_workers(self) -> bool:
+        """True if the pool goes on without a worker that cannot be started again, for instance on a server."""
+        return not isinstance(self._settings.preload, tuple)
+
     def _review(self, worker: Worker) -> None:
         """Gives a worker no more calls, if it has run as many as it may, or uses too much memory."""
         most_tasks, most_rss = self._settings.most_tasks, self._settings.most_rss
@@ -273,6 +277,17 @@ class Staff(PlacedCalls):
             self._pending.clear()
             self._own.clear()
         settle(outcomes)
+
+    def _close_output(self) -> None:
+        """Passes on what workers have printed, after the end of the job."""
+        for receiver in self._receivers():
+            receiver.close()
+
+    def _receivers(self) -> list[Any]:
+        """Returns what passes on the lines that workers print, in threads of their own."""
+        settings = self._settings
+        sources = [] if isinstance(settings.preload, tuple) else [settings.preload]
+        return sources if settings.output is None else [settings.output, *sources]
 
     def pids(self) -> dict[int, int]:
         """Returns the process IDs of the workers by their nodes."""

@@ -14,6 +14,7 @@ from . import _core, _errors
 job: Any = None
 _parked: list[threading.Lock] = []
 _thread = threading.local()
+_has_stops = False  # true if a thread runs that stops calls in other threads
 
 
 def main(socket: int) -> bool:
@@ -75,6 +76,14 @@ def _help() -> None:
     while not _core.serve(True):
         _parked.append(turn)
         turn.acquire()
+
+
+def begin_stops() -> None:
+    """Starts the thread that stops calls in threads other than the main thread, unless it runs."""
+    global _has_stops  # pylint: disable=global-statement
+    if not _has_stops:
+        _has_stops = True
+        threading.Thread(target=_core.pass_stops, name="farcall-stops", daemon=True).start()
 
 
 def join_multiprocessing(key: bytes) -> None:

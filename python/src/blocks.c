@@ -666,8 +666,7 @@ fcp_store* fcp_store_open(fc_job* job) {
   return store;
 }
 
-void fcp_store_end(fcp_store* store) {
-  if (store == NULL || store->job == NULL) return;
+static void remove_store(const fcp_store* store) {
   pthread_mutex_lock(&stores_mutex);
   for (fcp_store** at = &stores; *at != NULL; at = &(*at)->next) {
     if (*at == store) {
@@ -676,6 +675,17 @@ void fcp_store_end(fcp_store* store) {
     }
   }
   pthread_mutex_unlock(&stores_mutex);
+}
+
+void fcp_store_leave(fcp_store* store) {
+  if (store == NULL || store->job == NULL) return;
+  remove_store(store);
+  store->job = NULL;
+}
+
+void fcp_store_end(fcp_store* store) {
+  if (store == NULL || store->job == NULL) return;
+  remove_store(store);
   // Give pages back that the views of other blocks would keep.
   collect_all(store);
   trim(store, 0);

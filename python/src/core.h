@@ -56,6 +56,8 @@ fcp_store* fcp_store_open(fc_job* job);
 /// Frees unused blocks, and sends nothing to other nodes any more. Call it before the end of the
 /// job.
 void fcp_store_end(fcp_store* store);
+/// Sends nothing to other nodes any more, after the end of the job.
+void fcp_store_leave(fcp_store* store);
 void fcp_store_free(fcp_store* store);
 /// Frees blocks that only processes that have ended have used.
 void fcp_store_collect(fcp_store* store);
@@ -398,6 +400,7 @@ fc_function fcp_run_function(void);
 // ---- workers (serve.c) --------------------------------------------------------------------------
 
 PyObject* fcp_serve_open(PyObject* module, PyObject* arguments);
+PyObject* fcp_serve_job(PyObject* module, PyObject* object);
 /// Registers the names of calls that workers take, unless they are registered. Keeps
 /// `describe_exception`.
 fc_status fcp_register_calls(PyObject* describe_exception);
@@ -495,5 +498,6 @@ fc_status fcp_ask_to_stop(fc_node node, uint64_t call);
 PyObject* fcp_set_stop(PyObject* module, PyObject* type);
 /// on_stop(signal, frame): handler of the signal that interrupts calls.
 PyObject* fcp_on_stop(PyObject* module, PyObject* arguments);
+PyObject* fcp_pass_stops(PyObject* module, PyObject* unused);
 
 #endif

@@ -137,7 +137,9 @@ static fc_status lend_slot(fcp_message* m, fcp_job* job, uint32_t node, size_t i
   const Py_buffer* const view = &m->views[i];
   const size_t size = (size_t)view->len;
   fcp_memory* memory = m->pickled == NULL || i == 0 ? NULL : reference_in(view);
-  const bool may_share = fcp_may_share(job->store, node);
+  // The hold of an array that this process cannot map cannot be passed on.
+  const bool is_mapped = memory == NULL || memory->hold.head != NULL;
+  const bool may_share = is_mapped && fcp_may_share(job->store, node);
   if (memory != NULL && memory->job != job) {
     PyErr_SetString(PyExc_ValueError, "an array can be sent only to workers of its own executor; "
                                       "send its content, array.get(), to others");

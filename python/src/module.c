@@ -6,6 +6,7 @@ static PyMethodDef methods[] = {
     {"set_pickling", fcp_set_pickling, METH_VARARGS, NULL},
     {"set_errors", fcp_set_errors, METH_VARARGS, NULL},
     {"serve_open", fcp_serve_open, METH_VARARGS, NULL},
+    {"serve_job", fcp_serve_job, METH_O, NULL},
     {"serve", fcp_serve, METH_VARARGS, NULL},
     {"begin_wait", fcp_begin_wait, METH_NOARGS, NULL},
     {"end_wait", fcp_end_wait, METH_NOARGS, NULL},
@@ -18,6 +19,7 @@ static PyMethodDef methods[] = {
     {"run_here", fcp_run_here, METH_VARARGS, NULL},
     {"set_stop", fcp_set_stop, METH_O, NULL},
     {"on_stop", fcp_on_stop, METH_VARARGS, NULL},
+    {"pass_stops", fcp_pass_stops, METH_NOARGS, NULL},
     {"zero_copy", fcp_zero_copy, METH_O, NULL},
     {"set_sharing", fcp_set_sharing, METH_O, NULL},
     {"die_with_parent", fcp_die_with_parent, METH_NOARGS, NULL},
@@ -46,6 +48,12 @@ static PyMethodDef methods[] = {
 };
 
 static int execute(PyObject* module) {
+  // Types and functions of farcall exist once in a process, so another interpreter must not replace
+  // them.
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(PyExc_ImportError, "farcall cannot be used in a subinterpreter");
+    return -1;
+  }
   if (PyModule_AddStringConstant(module, "version", fc_version()) != 0 ||
       fcp_add_job_type(module) != 0 || fcp_add_function_types(module) != 0 ||
       fcp_add_future_type(module) != 0 || fcp_add_express_type(module) != 0 ||

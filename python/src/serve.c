@@ -1,4 +1,4 @@
-#include "core.h"
+#include "native.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -169,6 +169,16 @@ PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
   job = (fcp_job*)fcp_job_of_worker(served);
   Py_XINCREF((PyObject*)job);
   return (PyObject*)job;
+}
+
+/// serve_job(job): lets serve() run calls of a job of equals that this process has made.
+PyObject* fcp_serve_job(PyObject* module, PyObject* object) {
+  (void)module;
+  fcp_job* const made = fcp_job_in(object);
+  if (made == NULL) return NULL;
+  Py_INCREF(object);
+  job = made;
+  Py_RETURN_NONE;
 }
 
 static fc_status send_parts(fc_reply* reply, const fcp_message* m) {

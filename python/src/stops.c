@@ -1,6 +1,8 @@
 #include "core.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -9,6 +11,8 @@
 // of the call. If the call has not begun, it will not run. If it runs, the handler sends a signal
 // to the main thread, because a signal also ends system calls such as sleeps. The handler of the
 // signal runs in the main thread with the GIL, and raises an exception in the thread of the call.
+// While the main thread waits for calls, it runs no handlers of Python, so that a thread of its own
+// raises exceptions in other threads.
 
 enum { most_running = 256, most_stopped = 256 };
 
@@ -17,6 +21,7 @@ typedef struct running {
   _Atomic uint64_t call;   ///< 0 if the entry is free
   _Atomic uint64_t wanted; ///< number of a call that shall be stopped, or 0
   uint32_t caller;
+  uint64_t told;        ///< number of the last call that got the exception
   unsigned long thread; ///< number of the Python thread; 0 for the main thread
 } running;
 
@@ -34,6 +39,7 @@ static pthread_mutex_t stopping = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t main_thread;
 static const int interrupt_signal = SIGURG;
 static PyObject* stop_type; ///< exception that is raised in calls
+static sem_t asked;         ///< number of stops for threads other than the main thread
 
 static const char stop_name[] = "farcall.python.stop";
 
@@ -51,6 +57,7 @@ static void stop(fc_reply* reply, const void* bytes, size_t size, void* user) {
     if (calls[i].call != call || calls[i].caller != caller) continue;
     calls[i].wanted = call;
     pthread_kill(main_thread, interrupt_signal);
+    if (calls[i].thread != 0) sem_post(&asked);
   }
   pthread_mutex_unlock(&stopping);
 }
@@ -136,6 +143,7 @@ PyObject* fcp_set_stop(PyObject* module, PyObject* type) {
   main_thread = pthread_self();
   Py_INCREF(type);
   stop_type = type;
+  sem_init(&asked, 0, 0);
   const fc_status status = fc_register(stop_name, &stop, NULL);
   if (status != FC_OK) return fcp_raise(status);
   return PyLong_FromLong(interrupt_signal);
@@ -162,6 +170,7 @@ fcp_run fcp_begin_run(const fc_taken* call, uint64_t number) {
   const bool is_main = pthread_equal(pthread_self(), main_thread) != 0;
   entry->thread = is_main ? 0 : PyThread_get_thread_ident();
   entry->wanted = 0;
+  entry->told = 0;
   entry->call = number;
   if (entry->caller == 0) note(i, number);
   if (i >= used) used = i + 1;
@@ -179,11 +188,9 @@ bool fcp_end_run(fcp_run run) {
   return was_wanted;
 }
 
-bool fcp_is_stop(void) { return stop_type != NULL && PyErr_ExceptionMatches(stop_type); }
-
-PyObject* fcp_on_stop(PyObject* module, PyObject* arguments) {
-  (void)module;
-  (void)arguments;
+/// Raises the exception in threads other than the main thread whose calls shall be stopped. Returns
+/// true if the main thread has such a call.
+static bool raise_in_threads(void) {
   bool is_own = false;
   for (unsigned i = 0; i < used; ++i) {
     running* const entry = &calls[i];
@@ -192,11 +199,37 @@ PyObject* fcp_on_stop(PyObject* module, PyObject* arguments) {
     if (entry->thread == 0) {
       // The main thread may run only one of its calls: the last one.
       is_own = true;
-    } else {
+    } else if (entry->told != call) {
+      entry->told = call;
       PyThreadState_SetAsyncExc(entry->thread, stop_type);
     }
   }
-  if (!is_own) Py_RETURN_NONE;
+  return is_own;
+}
+
+/// pass_stops(): stops calls in threads other than the main thread. Does not return.
+PyObject* fcp_pass_stops(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  for (;;) {
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = sem_wait(&asked);
+    Py_END_ALLOW_THREADS
+    if (status == 0) {
+      raise_in_threads();
+    } else if (errno != EINTR) {
+      return PyErr_SetFromErrno(PyExc_OSError);
+    }
+  }
+}
+
+bool fcp_is_stop(void) { return stop_type != NULL && PyErr_ExceptionMatches(stop_type); }
+
+PyObject* fcp_on_stop(PyObject* module, PyObject* arguments) {
+  (void)module;
+  (void)arguments;
+  if (!raise_in_threads()) Py_RETURN_NONE;
   PyErr_SetNone(stop_type);
   return NULL;
 }

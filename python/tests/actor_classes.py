@@ -54,6 +54,12 @@ class Counter:
         with open(path, "w", encoding="ascii"):
             time.sleep(60)
 
+    def note_and_compute(self, path):
+        """Says in a file that the call has begun, and computes for ever."""
+        with open(path, "w", encoding="ascii"):
+            while True:
+                pass
+
     def die(self):
         """Ends the worker."""
         os.kill(os.getpid(), 9)

@@ -1,5 +1,6 @@
 """Tests of calls on given workers, and of actors."""
 
+import asyncio
 import concurrent.futures
 import copy
 import logging
@@ -173,6 +174,17 @@ class Calls(support.TestCase):
             self.assertEqual(blocked.result(), 2)
         self.assertRaises(LookupError, counter.fail, "missing")
         self.assertRaises(ValueError, executor.create, Counter, threads=0)
+
+    def test_stop_interrupts_threads_of_an_actor(self):
+        counter = self.executor(1).create(Counter, threads=2)
+        with support.TemporaryFolder() as folder:
+            for i in range(3):
+                path = os.path.join(folder, str(i))
+                future = counter.note_and_compute.submit(path)
+                self.assertTrue(support.wait_until(lambda path=path: os.path.exists(path)))
+                self.assertTrue(future.stop(grace=support.GUARD_SECONDS))
+                self.assertRaises(farcall.CancelledError, future.result)
+                self.assertEqual(counter.add(1), i + 1)
 
     def test_one_thread_keeps_the_order(self):
         counter = self.executor(1).create(Counter, threads=1)
@@ -435,6 +447,22 @@ class Handles(support.TestCase):
             open(path, "w", encoding="ascii").close()
             running.result()
         del resource, pending
+        executor.submit(tasks.same, 1).result()
+        self.assert_is_freed()
+
+    def test_object_is_freed_without_its_maker(self):
+        executor = self.executor(1)
+
+        async def create():
+            task = asyncio.ensure_future(executor.acreate(Resource, self.path))
+            await asyncio.sleep(0)
+            # The object exists, and the future has its result, before the loop goes on.
+            executor.submit_to(0, tasks.same, 1).result()
+            task.cancel()
+            await asyncio.wait([task])
+            return task.cancelled()
+
+        self.assertTrue(asyncio.run(create()))
         executor.submit(tasks.same, 1).result()
         self.assert_is_freed()
 

@@ -187,6 +187,26 @@ class Served(support.TestCase):
             self.assertEqual([type(error) for error in errors if error is not None], [farcall.NodeFailed])
             self.assertEqual([executor.submit(abs, -i).result() for i in range(10)], list(range(10)))
 
+    def test_calls_for_a_worker_without_a_server_fail(self):
+        server, url = self.start_server()
+        executor = self.executor(url + ",shm", key=self.key, start_timeout=support.GUARD_SECONDS / 2)
+        executor.broadcast(abs, -1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            server.kill()
+            # The first calls may run, or fail together with the worker.
+            self.assertTrue(support.wait_until(lambda: "worker 0 has ended, and could not be started again" in str(
+                executor.submit_to(0, abs, -1).exception(support.GUARD_SECONDS / 2))))
+            self.assertRaises(farcall.NodeFailed, executor.broadcast, abs, -1)
+        self.assertEqual(executor.submit_to(1, abs, -1).result(), 1)
+
+    def test_arrays_of_a_server_are_arguments_here(self):
+        executor = self.executor(self.url + ",shm", key=self.key)
+        array = farcall.empty(1000, "f8", node=executor[0])
+        array.put(2.0)
+        for index in range(2):
+            self.assertEqual(executor.submit_to(index, sum, array).result(), 2000.0)
+
     def test_executor_without_workers_is_broken(self):
         server, url = self.start_server()
         executor = self.executor(url, key=self.key, start_timeout=support.GUARD_SECONDS / 2)

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -129,6 +130,19 @@ class Calls(support.TestCase):
     def test_callbacks_run_without_a_waiting_thread(self):
         called = threading.Event()
         self.executor(1).submit(tasks.same, 1).add_done_callback(lambda future: called.set())
+        self.assertTrue(called.wait(support.GUARD_SECONDS / 2))
+
+    def test_callback_that_exits_ends_no_thread_of_the_executor(self):
+        executor = self.executor(1)
+        called = threading.Event()
+        with self.assertLogs("concurrent.futures", "ERROR") as logs:
+            future = executor.submit(time.sleep, 0.1)
+            future.add_done_callback(lambda _: sys.exit(3))
+            future.add_done_callback(lambda _: called.set())
+            self.assertTrue(called.wait(support.GUARD_SECONDS / 2))
+        self.assertIn("SystemExit: 3", logs.output[0])
+        called.clear()
+        executor.submit(tasks.same, 1).add_done_callback(lambda _: called.set())
         self.assertTrue(called.wait(support.GUARD_SECONDS / 2))
 
     def test_callback_may_submit_and_wait(self):

@@ -276,6 +276,35 @@ class Hosts(support.TestCase):
         out, errors = program.finish()
         self.assertEqual((out, errors), ("0 32\n", ""))
 
+    def test_forked_child_may_use_locks_that_another_thread_holds(self):
+        status, out, errors = support.run_program("""
+            import asyncio, os, signal, threading
+            import farcall
+            from farcall import _actors, _asyncio, _future
+
+            held, done = threading.Event(), threading.Event()
+            def hold():
+                with _future._states, _actors._lock, _asyncio._lock:
+                    held.set()
+                    done.wait()
+            thread = threading.Thread(target=hold)
+            thread.start()
+            held.wait()
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                with farcall.Executor(1) as executor:
+                    future = executor.submit(pow, 2, 3)
+                    future.add_done_callback(print)
+                    async def wait():
+                        return await executor.submit(pow, 2, 4)
+                    print(asyncio.run(wait()), executor.create(list), flush=True)
+                os._exit(0)
+            print(os.waitpid(child, 0)[1])
+            done.set()
+        """)
+        self.assertEqual((status, out.splitlines()[-1:], errors), (0, ["0"], ""))
+
     def test_idle_processes_use_no_processor(self):
         program = self.program("executor.submit(pow, 2, 5).result(); print('ready', flush=True); time.sleep(300)")
         program.process.stdout.readline()
@@ -304,6 +333,20 @@ class Interpreter(support.TestCase):
             executor.shutdown(wait=False)
         """)
         self.assertEqual((status, out, errors), (0, "done\n", ""))
+
+    def test_other_interpreters_of_the_process_are_refused(self):
+        interpreters = "_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters"
+        status, out, errors = support.run_program(f"""
+            import {interpreters} as interpreters
+            import farcall
+
+            code = "try:\\n import farcall\\nexcept ImportError as error:\\n print(error)"
+            interpreters.run_string(interpreters.create(), code)
+            with farcall.Executor(1) as executor:
+                print(executor.submit(pow, 2, 3).result())
+        """)
+        self.assertEqual((status, out.splitlines()[-1], errors), (0, "8", ""))
+        self.assertIn("subinterpreter", out)
 
     def test_calls_at_the_end_of_the_interpreter_are_refused(self):
         status, out, errors = support.run_program("""

@@ -1,5 +1,6 @@
 """Tests of farcall.Job, and of executors whose workers have URLs."""
 
+import asyncio
 import contextlib
 import io
 import logging
@@ -331,6 +332,24 @@ class Ends(JobCase):
         pid = root.__self__[1].pid
         del future, root
         self.assertTrue(support.wait_until(lambda: support.is_gone(pid)))
+
+    def test_futures_can_be_awaited(self):
+        job = self.job("shm")
+
+        async def wait():
+            return await job[1].submit(abs, -1), await job[1].load("libm.so.6").function("sqrt", "d(d)").submit(4.0)
+
+        self.assertEqual(asyncio.run(wait()), (1, 2.0))
+
+    def test_stop_cancels_the_future_and_the_call_goes_on(self):
+        job = self.job("shm")
+        with support.TemporaryFolder() as folder:
+            path = os.path.join(folder, "go")
+            future = job[1].submit(tasks.pid_after, path)
+            self.assertTrue(future.stop())
+            self.assertRaises(farcall.CancelledError, future.result)
+            open(path, "w", encoding="ascii").close()
+            self.assertEqual(job[1].call(abs, -1), 1)
 
     def test_calls_of_other_threads_fail_at_the_end(self):
         job = self.job("shm:3", stop_timeout=0.1)

@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import signal
+import sys
 import threading
 import unittest
 
@@ -88,6 +89,37 @@ class Lines(support.TestCase):
                 executor.submit(print, "good").result()
         self.assertIn("LookupError: bad", errors.getvalue())
         self.assertEqual(lines[-1:], ["good"])
+
+    def test_function_that_exits_does_not_end_the_output(self):
+        lines = []
+
+        def receive(_node, _stream, line):
+            if line == "bad":
+                sys.exit(line)
+            lines.append(line)
+
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
+            with farcall.Executor(1, output=receive) as executor:
+                executor.submit(print, "bad").result()
+                executor.submit(print, "good").result()
+        self.assertIn("SystemExit: bad", errors.getvalue())
+        self.assertEqual(lines, ["good"])
+
+    def test_function_may_end_the_executor(self):
+        for workers in 1, "shm:1":
+            with self.subTest(workers=workers):
+                ended = threading.Event()
+
+                def receive(_node, _stream, _line):
+                    started.result().shutdown()
+                    ended.set()
+
+                started = farcall.Future()
+                executor = farcall.Executor(workers, output=receive)
+                started.set_result(executor)
+                executor.submit(print, "end").result()
+                self.assertTrue(ended.wait(support.GUARD_SECONDS / 2))
+                executor.shutdown()
 
     def test_child_of_a_worker_does_not_delay_the_end(self):
         pids = []

@@ -135,6 +135,19 @@ class Equals(support.TestCase):
             job.barrier()
             """, ["True 42", "invalid literal for int() with base 10: 'no number'"] * 3)
 
+    def test_arguments_and_results_of_calls_may_be_large(self):
+        self.check("""
+            data = bytearray(range(256)) * 4000
+            numbers = [rank for rank in range(job.size) if rank != job.rank]
+            for _ in range(10):
+                futures = [job.node(rank).submit(operator.add, data, b"end") for rank in numbers]
+                for future in futures:
+                    assert future.result() == data + b"end"
+            kept = future.result()
+            job.end()
+            print(kept[-3:])
+            """, ["bytearray(b'end')"] * 3)
+
     def test_calls_are_served_while_a_process_computes(self):
         self.check("""
             import tasks_of_equals

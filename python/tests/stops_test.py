@@ -52,6 +52,11 @@ class Stops(support.TestCase):
             self.assert_cancelled(future)
             self.assertEqual(executor.submit(os.getpid).result(), pid)
 
+    def test_task_goes_on_after_an_unstoppable_call(self):
+        executor = self.executor(1)
+        self.assertEqual(executor.submit(tasks.give_up_and_call, executor, self.path).result(support.GUARD_SECONDS / 2),
+                         [4.0, True])
+
     def test_stubborn_call_is_killed_after_the_grace(self):
         executor = self.executor(1)
         future, pid = self.started(executor, tasks.sleep_stubbornly)
@@ -148,6 +153,7 @@ class Timeouts(support.TestCase):
         self.assertIsNone(executor.submit(time.sleep, 0.5).result())
         self.assertRaises(farcall.Timeout, limited.submit(time.sleep, 60).result)
         self.assertRaises(farcall.Timeout, limited.function(time.sleep), 60)
+        self.assertRaises(farcall.Timeout, limited.create, time.sleep, 60)
         self.assertEqual(limited.function(tasks.same)(1), 1)
         self.assertRaises(farcall.Timeout, list, limited.map(time.sleep, [0, 60]))
         self.assertIsNone(limited.with_timeout(None).submit(time.sleep, 0.5).result())

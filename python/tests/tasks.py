@@ -1,5 +1,6 @@
 """Functions that the tests call in workers."""
 
+import math
 import os
 import signal
 import sys
@@ -262,6 +263,16 @@ def nested_stop(executor, path):
     is_stopped = future.stop()
     farcall.wait([future])
     return is_stopped, future.cancelled()
+
+
+def give_up_and_call(executor, path):
+    """Stops a task of this task that cannot be stopped here, and then calls another one."""
+    future = executor.submit(note_and_lock, path)
+    while not os.path.exists(path):
+        time.sleep(0.002)
+    future.stop(0.1)
+    farcall.wait([future])
+    return [executor.function(math.sqrt)(16.0), future.cancelled()]
 
 
 def nested_timeout(executor, seconds):
