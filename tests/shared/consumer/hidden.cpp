@@ -3,6 +3,7 @@
 
 #include "check.hpp"
 
+#include <farcall/async/stop_token.hpp>
 #include <farcall/farcall.hpp>
 #include <farcall/gpu/gpu.hpp>
 
@@ -74,7 +75,8 @@ int main() {
   fc::future<int> late = fc::async(
       target.within(std::chrono::milliseconds(1)),
       [](int v) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        while (!fc::stop_token_of_call().stop_requested())
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
         return v;
       },
       1);
