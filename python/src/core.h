@@ -53,6 +53,8 @@ typedef struct fcp_slot {
 int fcp_register_blocks(void);
 /// Returns the store of the job, which is new if there is none. Returns NULL if memory is missing.
 fcp_store* fcp_store_open(fc_job* job);
+/// Lets the store send nothing to other nodes any more, after the end of the job.
+void fcp_store_detach(fcp_store* store);
 /// Frees unused blocks, and sends nothing to other nodes any more. Call it before the end of the
 /// job.
 void fcp_store_end(fcp_store* store);
@@ -66,9 +68,13 @@ PyObject* fcp_set_sharing(PyObject* module, PyObject* yes);
 /// True if the node can map blocks of this process.
 bool fcp_may_share(fcp_store* store, uint32_t node);
 
-/// Allocates a block on the node, and holds it. Waits for the node.
+/// Allocates a block on the node, and holds it. Waits for the node. Returns FC_MALFORMED if the
+/// node has replied with an invalid place.
 fc_status fcp_allocate(fcp_store* store, fc_node node, uint64_t size, fcp_hold* hold);
-/// Maps a block that the sender of a message holds until the call has ended.
+/// True if the bytes are in the content of their block. Check places that another process has sent,
+/// because addresses of this process are computed from them.
+bool fcp_is_valid_place(const fcp_place* place);
+/// Maps a block that the sender of a message holds until the call has ended. The place is valid.
 void fcp_borrow(fcp_store* store, const fcp_place* place, fcp_hold* hold);
 /// Returns the address of the bytes of a hold that is mapped.
 void* fcp_content(const fcp_hold* hold);
@@ -81,7 +87,7 @@ fc_status fcp_lend(fcp_store* store, uint32_t to, const void* bytes, size_t size
 fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_hold* hold, uint64_t at,
                              uint64_t size, fcp_slot* slot);
 /// Maps the block of a slot, and takes its hold over. Returns FC_CANCELLED if the message was
-/// dropped.
+/// dropped, and FC_MALFORMED if the slot is invalid.
 fc_status fcp_adopt(fcp_store* store, const fcp_slot* slot, fcp_hold* hold);
 /// Drops the hold of a slot, unless the receiver has taken it over.
 void fcp_drop_slot(fcp_store* store, const fcp_slot* slot);
@@ -269,7 +275,7 @@ PyObject* fcp_set_errors(PyObject* module, PyObject* arguments);
 
 /// Registers the handler that receives definitions of functions. It runs without Python.
 int fcp_register_definitions(void);
-/// Returns the function with this number as a borrowed object. Returns NULL without an exception if
+/// Returns the function with this number as a new reference. Returns NULL without an exception if
 /// the number has no definition.
 PyObject* fcp_function(uint64_t number);
 /// Adds a definition, as if a caller had sent it.
@@ -380,7 +386,7 @@ char* fcp_joined(const fcp_message* m);
 PyObject* fcp_run_here(PyObject* module, PyObject* arguments);
 /// Returns the message in a Message.
 const fcp_message* fcp_message_in(PyObject* object);
-/// Returns the function of a Function, as workers load it.
+/// Returns a new reference to the function of a Function, as workers load it.
 PyObject* fcp_loaded(PyObject* function);
 /// Returns a new Message of a call. Sets `*is_plain` to true if all values are immutable.
 PyObject* fcp_encode(PyObject* function, PyObject* arguments, PyObject* keywords, bool* is_plain);
@@ -398,6 +404,8 @@ fc_function fcp_run_function(void);
 // ---- workers (serve.c) --------------------------------------------------------------------------
 
 PyObject* fcp_serve_open(PyObject* module, PyObject* arguments);
+/// Lets calls that this process serves use the blocks of the job, which is kept from now on.
+void fcp_serve_job(fcp_job* job);
 /// Registers the names of calls that workers take, unless they are registered. Keeps
 /// `describe_exception`.
 fc_status fcp_register_calls(PyObject* describe_exception);

@@ -97,6 +97,7 @@ PyObject* fcp_close_job(PyObject* module, PyObject* object) {
   status = fc_job_close(handle);
   Py_END_ALLOW_THREADS
   if (status != FC_OK) return fcp_raise(status);
+  fcp_store_detach(job->store);
   job->job = NULL;
   job->queue = NULL;
   fc_queue_close(queue);

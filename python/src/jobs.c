@@ -72,7 +72,10 @@ PyObject* fcp_start_job(const fc_job_options* options, bool is_spmd, PyObject* e
   if (status == FC_OK) status = fc_queue_open(self->job, &self->queue);
   if (status == FC_OK && !is_spmd) status = fc_on_node_change(self->job, &changed, self);
   Py_END_ALLOW_THREADS
-  if (status == FC_OK && open_store(self) == 0) return (PyObject*)self;
+  if (status == FC_OK && open_store(self) == 0) {
+    if (is_spmd) fcp_serve_job(self);
+    return (PyObject*)self;
+  }
   fcp_raise(status);
   Py_DECREF(self);
   return NULL;

@@ -93,6 +93,8 @@ PyObject* fcp_job_memory(fcp_job* job, PyObject* arguments) {
   status = fcp_allocate(job->store, node, size, &hold);
   Py_END_ALLOW_THREADS
   if (status == FC_OK) return fcp_new_memory(job, &hold, true);
+  if (status == FC_MALFORMED)
+    return PyErr_Format(PyExc_RuntimeError, "node %u has replied with invalid memory", id);
   if (status != FC_REMOTE_ERROR) return fcp_raise(status);
   static const char type[] = "MemoryError: ";
   const char* const text = fc_error_text();

@@ -135,6 +135,22 @@ class Equals(support.TestCase):
             job.barrier()
             """, ["True 42", "invalid literal for int() with base 10: 'no number'"] * 3)
 
+    def test_large_arguments_and_results_reach_other_processes(self):
+        self.check("""
+            peer = job[(job.rank + 1) % job.size]
+            data = bytes(range(256)) * 4096
+            print(peer.call(operator.itemgetter(-1), data), peer.call(bytes, 1 << 20) == bytes(1 << 20),
+                  bytes(peer.call(bytearray, data)) == data)
+            """, ["255 True True"] * 3)
+
+    def test_large_results_outlive_the_job(self):
+        self.check("""
+            kept = job[(job.rank + 1) % job.size].call(bytearray, b"ab" * 100_000)
+            job.end()
+            print(len(kept), kept[-1])
+            del kept
+            """, ["200000 98"] * 3)
+
     def test_calls_are_served_while_a_process_computes(self):
         self.check("""
             import tasks_of_equals
