@@ -27,8 +27,8 @@ typedef struct fcp_message_object {
   bool is_made;
 } fcp_message_object;
 
-/// Number of times that a call is sent, if workers return it or do not know the function.
-enum { most_tries = 1000 };
+/// Number of times that a call is sent to workers that do not know the function.
+enum { most_refusals = 1000 };
 
 static PyTypeObject* function_type;
 static PyTypeObject* message_type;
@@ -264,13 +264,15 @@ static PyObject* call_once(fcp_function_object* self, fcp_message* m, enum fcp_k
   return result;
 }
 
-/// Calls the function until a worker has run the call. Gives up if workers refuse it too often.
+/// Calls the function until a worker has run the call. Gives up if workers do not learn the
+/// function.
 static PyObject* call_until_run(fcp_function_object* self, fcp_message* m) {
-  for (int i = 0; i < most_tries; ++i) {
+  for (int refusals = 0; refusals < most_refusals;) {
     enum fcp_kind kind = FCP_PLAIN;
     PyObject* const result = call_once(self, m, &kind);
     if (result != NULL || PyErr_Occurred() || PyErr_CheckSignals() != 0) return result;
     if (kind == FCP_STOPPED) break; // nobody can stop the call
+    if (kind == FCP_UNDEFINED) ++refusals;
   }
   PyErr_SetString(PyExc_RuntimeError, "a worker is broken: it refuses a call again and again");
   return NULL;

@@ -17,7 +17,7 @@ PREFIX = struct.Struct("<QQ")
 HEADER = struct.Struct("<BBHI")
 PLACE = struct.Struct("<QQQQII")
 TICKET = struct.Struct("<QQ")
-PLAIN, PICKLED, UNDEFINED, RETURNED, STOPPED = 0, 1, 3, 4, 5
+PLAIN, PICKLED, UNDEFINED, STOPPED = 0, 1, 3, 5
 LONG_BYTES = 9
 HEAD_BYTES = 64
 NUMBER = 77  # of a function
@@ -199,7 +199,7 @@ class Hosts(support.TestCase):
             self.reply(with_slot(self.place, 1))
 
     def test_workers_that_refuse_a_call_for_ever_are_errors(self):
-        for kind in (UNDEFINED, RETURNED, STOPPED):
+        for kind in (UNDEFINED, STOPPED):
             with self.assertRaisesRegex(RuntimeError, "a worker is broken: it refuses"):
                 self.reply(message(kind, b""))
 
