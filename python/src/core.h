@@ -300,7 +300,7 @@ PyObject* fcp_actor_add(PyObject* module, PyObject* arguments);
 PyObject* fcp_actor_ask(PyObject* module, PyObject* arguments);
 PyObject* fcp_actor_forget(PyObject* module, PyObject* id);
 
-// ---- jobs (jobs.c, outcomes.c) ------------------------------------------------------------------
+// ---- jobs (jobs.c, job_end.c, outcomes.c) -------------------------------------------------------
 
 /// A node to which a job sends calls.
 typedef struct fcp_node {
@@ -330,7 +330,24 @@ struct fcp_job {
   PyObject* before_wait; ///< called before a call waits, or NULL
   PyObject* after_wait;  ///< called after it
   PyObject* events;      ///< events.c: kept while farcall may use it, or NULL
+  size_t users;          ///< threads between FCP_BEGIN_USE and FCP_END_USE
+  uint32_t forks;        ///< fcp_forks() when the job was made
 };
+
+/// Releases the GIL up to FCP_END_USE, and lets the end of the job wait until then.
+#define FCP_BEGIN_USE(job_in_use)                                                                  \
+  {                                                                                                \
+    fcp_job* const fcp_used = (job_in_use);                                                        \
+    ++fcp_used->users;                                                                             \
+    Py_BEGIN_ALLOW_THREADS
+
+#define FCP_END_USE                                                                                \
+  Py_END_ALLOW_THREADS                                                                             \
+  --fcp_used->users;                                                                               \
+  }
+
+/// Ends the job. Calls of other threads fail.
+void fcp_end_job(fcp_job* job);
 
 /// Sets `*node` to a node of the Job `object`.
 int fcp_node_at(PyObject* object, uint32_t id, fc_node* node);

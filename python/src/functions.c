@@ -154,9 +154,9 @@ static fc_status define(fcp_function_object* self, fc_node node, bool may_block)
   fc_future* future = NULL;
   fc_status status = FC_OK;
   if (may_block) {
-    Py_BEGIN_ALLOW_THREADS
+    FCP_BEGIN_USE(self->job)
     status = fc_callv(node, fcp_define_function(), parts, 2, &future);
-    Py_END_ALLOW_THREADS
+    FCP_END_USE
   } else {
     status = fc_try_call_async(node, fcp_define_function(), parts, 2, &future);
   }
@@ -189,9 +189,9 @@ static fc_status send_call(fcp_function_object* self, fc_node node, fcp_message*
   if (status != FC_OK) return status;
   status = fc_try_call_async(node, fcp_run_function(), m->parts, m->part_count, future);
   if (status == FC_WOULD_BLOCK && may_block) {
-    Py_BEGIN_ALLOW_THREADS
+    FCP_BEGIN_USE(self->job)
     status = fc_call_asyncv(node, fcp_run_function(), m->parts, m->part_count, future);
-    Py_END_ALLOW_THREADS
+    FCP_END_USE
   }
   if (status != FC_OK) fcp_message_take_back(m);
   return status;

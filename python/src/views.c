@@ -214,9 +214,9 @@ static fc_status copy_elements(view_object* self, const Py_ssize_t* from_strides
   fc_status status;
   if ((size_t)(count_of(self) * self->item) < long_copy && self->memory->hold.head != NULL)
     return copy_all(&plan, 0, from, to);
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(self->memory->job)
   status = copy_all(&plan, 0, from, to);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   return status;
 }
 
