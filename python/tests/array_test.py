@@ -10,7 +10,6 @@ import random
 import signal
 import struct
 import threading
-import time
 import unittest
 import zlib
 
@@ -585,38 +584,6 @@ class BadInput(ArrayTest):
         self.assertEqual(listed(there.get()), [1, 2, 3])
         self.assertEqual(executor.submit(data_tasks.describe, there).result(),
                          ("memoryview" if numpy is None else "ndarray", [1, 2, 3]))
-
-
-class UnmappedAndFreed(ArrayTest):
-    """Arrays whose memory this process cannot pass on."""
-
-    def test_freed_array_fails_calls_that_wait(self):
-        executor = self.executor(1)
-        there = farcall.empty(1000, "u1", executor[0])
-        waits = [executor.submit(time.sleep, 0.05) for _ in range(4)]
-        calls = [executor.submit(len, there) for _ in range(1000)]
-        there.free()
-        lengths, errors = set(), 0
-        for call in calls:
-            try:
-                lengths.add(call.result())
-            except ValueError as error:
-                self.assertEqual(str(error), "the array was freed")
-                errors += 1
-        self.assertLessEqual(lengths, {1000})
-        self.assertGreater(errors, 0)
-        for wait in waits:
-            wait.result()
-
-    def test_array_of_another_machine_reaches_other_workers(self):
-        executor = self.executor(2)
-        _core.set_sharing(False)
-        try:
-            there = farcall.empty(1000, "u1", executor[0])
-        finally:
-            _core.set_sharing(True)
-        there.put(bytes([3]) * 1000)
-        self.assertEqual(executor[1].submit(sum, there).result(), 3000)
 
 
 class OtherMachines(ArrayTest):

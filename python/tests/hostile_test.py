@@ -3,6 +3,7 @@
 import os
 import pickle
 import struct
+import time
 
 import farcall
 import support
@@ -223,6 +224,38 @@ class Hosts(support.TestCase):
             self.made[1].function("test.fail", "v(s)")(b"")
         self.assertIn("no text\N{REPLACEMENT CHARACTER}", str(caught.exception))
         self.assertEqual(caught.exception.type, "Error\N{REPLACEMENT CHARACTER}")
+
+
+class UnmappedAndFreed(support.TestCase):
+    """Arrays whose memory this process cannot pass on."""
+
+    def test_freed_array_fails_calls_that_wait(self):
+        executor = self.executor(1)
+        there = farcall.empty(1000, "u1", executor[0])
+        waits = [executor.submit(time.sleep, 0.05) for _ in range(4)]
+        calls = [executor.submit(len, there) for _ in range(1000)]
+        there.free()
+        lengths, errors = set(), 0
+        for call in calls:
+            try:
+                lengths.add(call.result())
+            except ValueError as error:
+                self.assertEqual(str(error), "the array was freed")
+                errors += 1
+        self.assertLessEqual(lengths, {1000})
+        self.assertGreater(errors, 0)
+        for wait in waits:
+            wait.result()
+
+    def test_array_of_another_machine_reaches_other_workers(self):
+        executor = self.executor(2)
+        _core.set_sharing(False)
+        try:
+            there = farcall.empty(1000, "u1", executor[0])
+        finally:
+            _core.set_sharing(True)
+        there.put(bytes([3]) * 1000)
+        self.assertEqual(executor[1].submit(sum, there).result(), 3000)
 
 
 class Views(support.TestCase):
