@@ -17,6 +17,8 @@ _READ_BYTES = 1 << 16
 # Time for which the end of the executor waits for lines of processes that workers have left behind.
 _LAST_SECONDS = 1.0
 _LENGTH = struct.Struct("<I")
+# Most bytes of a log record. A longer one means that the worker has written other bytes to the pipe.
+_MOST_IN_A_RECORD = 64 << 20
 
 STDOUT, STDERR = 1, 2
 
@@ -101,17 +103,29 @@ class _Records:
 
     def __init__(self, node: int) -> None:
         self._node = node
-        self._rest = b""
+        self._rest = bytearray()
+        self._is_broken = False
 
     def feed(self, data: bytes) -> None:
         """Passes the records in `data` to the loggers of the program."""
+        if self._is_broken:
+            return
         self._rest += data
         while len(self._rest) >= _LENGTH.size:
             end = _LENGTH.size + _LENGTH.unpack_from(self._rest)[0]
+            if end > _MOST_IN_A_RECORD:
+                self._is_broken = True
+                self._rest.clear()
+                _guarded(self._refuse)
+                return
             if len(self._rest) < end:
                 return
-            data, self._rest = self._rest[_LENGTH.size:end], self._rest[end:]
-            _guarded(self._handle, data)
+            record = bytes(self._rest[_LENGTH.size:end])
+            del self._rest[:end]
+            _guarded(self._handle, record)
+
+    def _refuse(self) -> None:
+        raise ValueError(f"node {self._node} has sent no log record; farcall ignores its further records")
 
     def _handle(self, data: bytes) -> None:
         import logging
@@ -255,6 +269,8 @@ def _forward(descriptor: int, levels: dict[str, int]) -> None:
         def emit(self, record: logging.LogRecord) -> None:
             try:
                 data = pickle.dumps(_members(record), 5)
+                if len(data) + _LENGTH.size > _MOST_IN_A_RECORD:
+                    raise ValueError(f"a log record of {len(data)} bytes is too long")
             except Exception:  # pylint: disable=broad-except
                 self.handleError(record)
                 return

@@ -43,7 +43,6 @@ class Equals(Job):
         self.size: int = _core.job_size(self.core)
         self.calls.has_tasks = True
         self.core.set_hooks(_worker._begin_call, _worker._end_call)  # pylint: disable=protected-access
-        _core.serve_job(self.core)
         threading.Thread(target=_serve, name="farcall-server", daemon=True).start()
 
     def __enter__(self) -> Equals:

@@ -213,20 +213,20 @@ static PyObject* description_in(const char* bytes, size_t size) {
 }
 
 /// Sends a request, and waits for its reply if it has one.
-static PyObject* ask(fc_node node, const request* r) {
+static PyObject* ask(fcp_job* job, fc_node node, const request* r) {
   const fc_bytes part = {r, sizeof *r};
   fc_status status;
   if (r->kind == RELEASE || r->kind == GONE) {
-    Py_BEGIN_ALLOW_THREADS
+    FCP_BEGIN_USE(job)
     status = fc_post(node, actors_function(), part.at, part.size);
-    Py_END_ALLOW_THREADS
+    FCP_END_USE
     if (status != FC_OK) return fcp_raise(status);
     Py_RETURN_NONE;
   }
   fc_future* future = NULL;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(job)
   status = fc_callv(node, actors_function(), &part, 1, &future);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   const void* bytes = NULL;
   size_t size = 0;
   if (status == FC_OK) status = fc_future_get(future, &bytes, &size);
@@ -248,7 +248,7 @@ PyObject* fcp_actor_ask(PyObject* module, PyObject* arguments) {
   fc_node node;
   if (fcp_node_at(job, node_id, &node) != 0) return NULL;
   const request r = {kind, id, reference};
-  return ask(node, &r);
+  return ask((fcp_job*)job, node, &r);
 }
 
 // ---- calls that other threads run ---------------------------------------------------------------

@@ -1,7 +1,6 @@
-#include "core.h"
+#include "blocks.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,22 +16,11 @@
 //
 // The functions of this file need no GIL.
 
-/// Beginning of a block, in shared memory. The content follows.
-typedef struct block_head {
-  _Atomic uint64_t ticket; ///< number of the message that passes the block on, or 0
-  /// Number of holds of messages, and of processes that have found no free element of `holders`.
-  _Atomic uint32_t others;
-  uint32_t index; ///< index of the block at its owner
-  /// Number of holds ever added. A hold that changes its place counts again.
-  _Atomic uint64_t added;
-  _Atomic uint64_t holders[5]; ///< for each process, its node and the number of its holds
-} block_head;
-
 /// A block, as its owner knows it.
 typedef struct block {
   struct block* next;
   struct block* previous;
-  block_head* head;
+  fcp_block_head* head;
   fc_span memory;
   uint64_t capacity;
   uint64_t freed; ///< time at which it has become free, as a number that grows
@@ -48,8 +36,6 @@ typedef struct list {
 } list;
 
 enum {
-  head_bytes = sizeof(block_head),
-  most_holders = 5,
   steps = 8,                    ///< classes of sizes between two powers of two
   smallest_log = 8,             ///< a block has at least 256 bytes
   kinds = 40 * steps,           ///< number of classes
@@ -58,6 +44,8 @@ enum {
   tell_from = 256 * 1024,       ///< the owner is told of the end of blocks from this size on
 };
 
+/// Most bytes of a block.
+static const uint64_t most_bytes = UINT64_C(1) << 46;
 /// Bytes of free blocks that a process keeps.
 static const uint64_t most_free = UINT64_C(512) << 20;
 
@@ -128,56 +116,19 @@ static bool is_alive(const fcp_store* store, uint32_t id) {
   return id == store->own || (fc_node_at(store->job, id, &node) == FC_OK && fc_node_alive(node));
 }
 
-static uint64_t holder_of(uint32_t node, uint32_t count) { return (uint64_t)node << 32 | count; }
-
-/// Adds a hold of the node. Returns its element of `holders`, or -1 if there is no free one.
-static int add_holder(block_head* head, uint32_t node) {
-  for (int i = 0; i < most_holders; ++i) {
-    uint64_t known = head->holders[i];
-    while (known == 0 || known >> 32 == node) {
-      const uint32_t count = (uint32_t)known + 1;
-      if (atomic_compare_exchange_weak(&head->holders[i], &known, holder_of(node, count))) {
-        ++head->added;
-        return i;
-      }
-    }
-  }
-  ++head->others;
-  ++head->added;
-  return -1;
-}
-
-static void remove_holder(block_head* head, int entry) {
-  if (entry < 0) {
-    --head->others;
-    return;
-  }
-  uint64_t known = head->holders[entry];
-  while (!atomic_compare_exchange_weak(&head->holders[entry], &known,
-                                       (uint32_t)known <= 1 ? 0 : known - 1)) {
-  }
-}
-
-static bool has_holders(const block_head* head) {
-  for (int i = 0; i < most_holders; ++i) {
-    if (head->holders[i] != 0) return true;
-  }
-  return false;
-}
-
 /// True if no process that is alive can use the block any more.
 static bool has_no_holder(const fcp_store* store, const block* b) {
-  block_head* const head = b->head;
+  fcp_block_head* const head = b->head;
   const uint64_t added = head->added;
   const uint32_t others = head->others;
-  for (int i = 0; i < most_holders; ++i) {
+  for (int i = 0; i < FCP_MOST_HOLDERS; ++i) {
     uint64_t known = head->holders[i];
     if (known == 0) continue;
     if (is_alive(store, (uint32_t)(known >> 32))) return false;
     atomic_compare_exchange_strong(&head->holders[i], &known, 0);
   }
   // A hold may have passed from an element that was still to be looked at to one that was not.
-  if (has_holders(head) || head->added != added) return false;
+  if (fcp_has_holders(head) || head->added != added) return false;
   if (others == 0) return true;
   return others == 1 && head->ticket != 0 && !is_alive(store, b->lent_to);
 }
@@ -322,9 +273,9 @@ static void give(block* b, uint32_t to) {
   b->head->ticket = 0;
   b->head->others = 0;
   b->head->index = b->index;
-  for (int i = 1; i < most_holders; ++i)
+  for (int i = 1; i < FCP_MOST_HOLDERS; ++i)
     b->head->holders[i] = 0;
-  b->head->holders[0] = holder_of(to, 1);
+  b->head->holders[0] = fcp_holder_of(to, 1);
 }
 
 /// Adds a new block, which is used. Returns NULL if there is no memory for its description.
@@ -332,7 +283,7 @@ static block* add_block(fcp_store* store, fc_span memory, uint32_t kind, uint64_
                         uint32_t holder) {
   block* const b = malloc(sizeof *b);
   if (b == NULL) return NULL;
-  *b = (block){.head = (block_head*)(uintptr_t)memory.address,
+  *b = (block){.head = (fcp_block_head*)(uintptr_t)memory.address,
                .memory = memory,
                .capacity = capacity,
                .kind = kind};
@@ -352,7 +303,7 @@ static block* add_block(fcp_store* store, fc_span memory, uint32_t kind, uint64_
 /// Returns a block that the node holds in `*made`.
 static fc_status allocate(fcp_store* store, uint64_t size, uint32_t holder, block** made) {
   uint64_t capacity = 0;
-  if (size > UINT64_C(1) << 46) return FC_OUT_OF_MEMORY;
+  if (size > most_bytes) return FC_OUT_OF_MEMORY;
   const uint32_t kind = kind_of(size, &capacity);
   pthread_mutex_lock(&store->mutex);
   *made = find_unused(store, kind);
@@ -363,7 +314,7 @@ static fc_status allocate(fcp_store* store, uint64_t size, uint32_t holder, bloc
   pthread_mutex_unlock(&store->mutex);
   if (*made != NULL) return FC_OK;
   fc_span memory;
-  const fc_status status = new_memory(store, capacity + head_bytes, &memory);
+  const fc_status status = new_memory(store, capacity + FCP_HEAD_BYTES, &memory);
   if (status != FC_OK) return status;
   *made = add_block(store, memory, kind, capacity, holder);
   if (*made != NULL) return FC_OK;
@@ -372,10 +323,10 @@ static fc_status allocate(fcp_store* store, uint64_t size, uint32_t holder, bloc
 }
 
 static fcp_place place_in(const fcp_store* store, const block* b, uint64_t size) {
-  return (fcp_place){.at = b->memory.address + head_bytes,
+  return (fcp_place){.at = b->memory.address + FCP_HEAD_BYTES,
                      .size = size,
                      .block = b->memory.address,
-                     .whole = b->capacity + head_bytes,
+                     .whole = b->capacity + FCP_HEAD_BYTES,
                      .node = store->own,
                      .index = b->index};
 }
@@ -400,12 +351,21 @@ static void map_if_possible(fcp_store* store, fcp_hold* hold) {
 
 fc_status fcp_allocate(fcp_store* store, fc_node node, uint64_t size, fcp_hold* hold) {
   *hold = (fcp_hold){.entry = 0};
-  const fc_status status = node.id == store->own
-                               ? allocate_for(store, store->own, size, &hold->place)
-                               : fc_call(node, allocate_function, &size, sizeof size, &hold->place,
-                                         sizeof hold->place, NULL);
-  if (status == FC_OK) map_if_possible(store, hold);
-  return status;
+  fcp_place* const place = &hold->place;
+  if (node.id == store->own) {
+    const fc_status status = allocate_for(store, store->own, size, place);
+    if (status == FC_OK) map_if_possible(store, hold);
+    return status;
+  }
+  size_t replied = 0;
+  const fc_status status =
+      fc_call(node, allocate_function, &size, sizeof size, place, sizeof *place, &replied);
+  if (status != FC_OK) return status;
+  if (replied != sizeof *place || place->node != node.id || place->size != size ||
+      !fcp_is_valid_place(place))
+    return FC_MALFORMED;
+  map_if_possible(store, hold);
+  return FC_OK;
 }
 
 void fcp_borrow(fcp_store* store, const fcp_place* place, fcp_hold* hold) {
@@ -433,7 +393,7 @@ static void tell_owner(const fcp_store* store, const fcp_hold* hold) {
 }
 
 void fcp_drop(fcp_store* store, fcp_hold* hold, bool is_owned) {
-  block_head* const head = hold->head;
+  fcp_block_head* const head = hold->head;
   const bool is_counted = is_owned && !hold->is_borrowed;
   if (head == NULL) {
     if (is_counted && store->job != NULL) tell_owner(store, hold);
@@ -442,8 +402,8 @@ void fcp_drop(fcp_store* store, fcp_hold* hold, bool is_owned) {
   }
   if (is_counted) {
     const fcp_place* const place = &hold->place;
-    remove_holder(head, hold->entry);
-    if (store->job != NULL && head->others == 0 && !has_holders(head)) {
+    fcp_remove_holder(head, hold->entry);
+    if (store->job != NULL && head->others == 0 && !fcp_has_holders(head)) {
       if (place->node == store->own) {
         collect(store, place->block, place->index);
       } else if (place->whole >= tell_from) {
@@ -470,12 +430,16 @@ fc_status fcp_lend(fcp_store* store, uint32_t to, const void* bytes, size_t size
   block* b = NULL;
   const fc_status status = allocate(store, size, store->own, &b);
   if (status != FC_OK) return status;
-  const fc_span content = {b->memory.address + head_bytes, size, store->own, 0};
+  const fc_span content = {b->memory.address + FCP_HEAD_BYTES, size, store->own, 0};
   if (size < large_copy) {
-    memcpy((char*)b->head + head_bytes, bytes, size);
+    memcpy((char*)b->head + FCP_HEAD_BYTES, bytes, size);
   } else {
     // Chooses the fastest way for large copies on this machine.
-    fc_put(store->job, content, bytes, size);
+    const fc_status copied = fc_put(store->job, content, bytes, size);
+    if (copied != FC_OK) {
+      fcp_remove_holder(b->head, 0);
+      return copied;
+    }
   }
   pass_on(store, b, to, size, slot);
   return FC_OK;
@@ -486,7 +450,7 @@ fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_hold* hold
   fcp_place part = hold->place;
   part.at = at;
   part.size = size;
-  block_head* const head = hold->head;
+  fcp_block_head* const head = hold->head;
   ++head->others;
   ++head->added;
   const fc_status status = fcp_lend(store, to, &part, sizeof part, slot);
@@ -497,32 +461,39 @@ fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_hold* hold
 
 /// Takes the hold of a message over. Returns false if the message was dropped before.
 static bool take_over(const fcp_store* store, const fcp_slot* slot, fcp_hold* hold) {
-  block_head* const head = hold->head;
+  fcp_block_head* const head = hold->head;
   uint64_t ticket = slot->ticket;
   if (ticket == 0 || !atomic_compare_exchange_strong(&head->ticket, &ticket, 0)) return false;
-  hold->entry = add_holder(head, store->own);
+  hold->entry = fcp_add_holder(head, store->own);
   --head->others;
   return true;
 }
 
+/// Replaces the hold of a block that contains the place of another block by the hold of the latter,
+/// which comes with it.
+static fc_status adopt_referred(fcp_store* store, fcp_hold* hold) {
+  fcp_hold lent = *hold;
+  const bool is_place = lent.place.size == sizeof hold->place;
+  if (is_place) memcpy(&hold->place, fcp_content(&lent), sizeof hold->place);
+  fcp_drop(store, &lent, true);
+  if (!is_place || !fcp_is_valid_place(&hold->place)) return FC_MALFORMED;
+  const fc_status status = map(store, &hold->place, &hold->head);
+  if (status != FC_OK) return status;
+  hold->entry = fcp_add_holder(hold->head, store->own);
+  --((fcp_block_head*)hold->head)->others;
+  return FC_OK;
+}
+
 fc_status fcp_adopt(fcp_store* store, const fcp_slot* slot, fcp_hold* hold) {
   *hold = (fcp_hold){.place = slot->place};
-  fc_status status = map(store, &hold->place, &hold->head);
+  if (!fcp_is_valid_place(&hold->place)) return FC_MALFORMED;
+  const fc_status status = map(store, &hold->place, &hold->head);
   if (status != FC_OK) return status;
   if (!take_over(store, slot, hold)) {
     fc_unmap(hold->head);
     return FC_CANCELLED;
   }
-  if (!slot->is_reference) return FC_OK;
-  // The block only contains the place of another one, whose hold is taken over together with it.
-  fcp_hold lent = *hold;
-  memcpy(&hold->place, fcp_content(&lent), sizeof hold->place);
-  fcp_drop(store, &lent, true);
-  status = map(store, &hold->place, &hold->head);
-  if (status != FC_OK) return status;
-  hold->entry = add_holder(hold->head, store->own);
-  --((block_head*)hold->head)->others;
-  return FC_OK;
+  return slot->is_reference ? adopt_referred(store, hold) : FC_OK;
 }
 
 void fcp_drop_slot(fcp_store* store, const fcp_slot* slot) {
@@ -550,6 +521,7 @@ PyObject* fcp_set_sharing(PyObject* module, PyObject* yes) {
 bool fcp_may_share(fcp_store* store, uint32_t id) {
   if (!is_sharing || store == NULL || store->job == NULL) return false;
   if (id == store->own) return true;
+  if (id >= fc_job_size(store->job)) return false;
   pthread_mutex_lock(&store->mutex);
   unsigned char known = id < store->share_count ? store->shares[id] : 0;
   pthread_mutex_unlock(&store->mutex);
@@ -596,6 +568,10 @@ static void allocate_for_caller(fc_reply* reply, const void* bytes, size_t size,
   uint64_t wanted = 0;
   fcp_place place;
   if (size == sizeof wanted) memcpy(&wanted, bytes, size);
+  if (wanted > most_bytes) {
+    fc_reply_error(reply, "MemoryError", "a block cannot have so many bytes");
+    return;
+  }
   fc_status status = FC_ERROR;
   if (store != NULL) status = allocate_for(store, fc_reply_caller(reply), wanted, &place);
   if (status == FC_OK) {
@@ -610,7 +586,7 @@ static void drop_for(fcp_store* store, const fcp_place* place, uint32_t node) {
   pthread_mutex_lock(&store->mutex);
   block* const b = place->index < store->count ? store->blocks[place->index] : NULL;
   if (b != NULL && b->memory.address == place->block && b->head->holders[0] >> 32 == node)
-    remove_holder(b->head, 0);
+    fcp_remove_holder(b->head, 0);
   pthread_mutex_unlock(&store->mutex);
 }
 
@@ -677,7 +653,7 @@ static void remove_store(const fcp_store* store) {
   pthread_mutex_unlock(&stores_mutex);
 }
 
-void fcp_store_leave(fcp_store* store) {
+void fcp_store_detach(fcp_store* store) {
   if (store == NULL || store->job == NULL) return;
   remove_store(store);
   store->job = NULL;

@@ -28,15 +28,15 @@ PyObject* fcp_allocate_on(PyObject* module, PyObject* arguments) {
   unsigned long long bytes = 0;
   long long timeout_ns = -1;
   if (!PyArg_ParseTuple(arguments, "OIKL", &object, &id, &bytes, &timeout_ns)) return NULL;
-  const fcp_job* const job = fcp_job_in(object);
+  fcp_job* const job = fcp_job_in(object);
   if (job == NULL) return NULL;
   fc_node node;
   fc_span span;
   fc_status status = fc_node_at(job->job, id, &node);
   if (status != FC_OK) return fcp_raise(status);
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(job)
   status = fc_allocate(timeout_ns < 0 ? node : fc_within(node, timeout_ns), bytes, &span);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   if (status != FC_OK) return fcp_raise(status);
   return Py_BuildValue("(y#K)", (const char*)&span, (Py_ssize_t)sizeof span,
                        (unsigned long long)span.address);
@@ -49,13 +49,13 @@ PyObject* fcp_release_memory(PyObject* module, PyObject* arguments) {
   fc_span span;
   if (!PyArg_ParseTuple(arguments, "OO", &object, &span_object) || span_of(span_object, &span) != 0)
     return NULL;
-  const fcp_job* const job = fcp_job_in(object);
+  fcp_job* const job = fcp_job_in(object);
   if (job == NULL) return NULL;
   fc_job* const handle = job->job;
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(job)
   status = fc_release(handle, span);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   return none_or_error(status);
 }
 
@@ -71,7 +71,7 @@ static PyObject* transfer(PyObject* arguments, bool is_put) {
   if (!PyArg_ParseTuple(arguments, "OOKOL", &object, &span_object, &offset, &owner, &timeout_ns) ||
       span_of(span_object, &span) != 0)
     return NULL;
-  const fcp_job* const job = fcp_job_in(object);
+  fcp_job* const job = fcp_job_in(object);
   Py_buffer view;
   if (job == NULL || PyObject_GetBuffer(owner, &view, is_put ? PyBUF_SIMPLE : PyBUF_WRITABLE) != 0)
     return NULL;
@@ -79,10 +79,10 @@ static PyObject* transfer(PyObject* arguments, bool is_put) {
   fc_job* const handle = job->job;
   fc_status status = fc_part(span, offset, bytes, &part);
   if (status == FC_OK) {
-    Py_BEGIN_ALLOW_THREADS
+    FCP_BEGIN_USE(job)
     status = is_put ? fc_put_within(handle, part, view.buf, bytes, timeout_ns)
                     : fc_get_within(handle, part, view.buf, bytes, timeout_ns);
-    Py_END_ALLOW_THREADS
+    FCP_END_USE
   }
   PyBuffer_Release(&view);
   return none_or_error(status);
@@ -109,12 +109,12 @@ PyObject* fcp_copy(PyObject* module, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "OOOL", &object, &from_object, &to_object, &timeout_ns) ||
       span_of(from_object, &from) != 0 || span_of(to_object, &to) != 0)
     return NULL;
-  const fcp_job* const job = fcp_job_in(object);
+  fcp_job* const job = fcp_job_in(object);
   if (job == NULL) return NULL;
   fc_job* const handle = job->job;
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(job)
   status = fc_copy_within(handle, from, to, timeout_ns);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   return none_or_error(status);
 }

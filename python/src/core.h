@@ -53,11 +53,11 @@ typedef struct fcp_slot {
 int fcp_register_blocks(void);
 /// Returns the store of the job, which is new if there is none. Returns NULL if memory is missing.
 fcp_store* fcp_store_open(fc_job* job);
+/// Lets the store send nothing to other nodes any more, after the end of the job.
+void fcp_store_detach(fcp_store* store);
 /// Frees unused blocks, and sends nothing to other nodes any more. Call it before the end of the
 /// job.
 void fcp_store_end(fcp_store* store);
-/// Sends nothing to other nodes any more, after the end of the job.
-void fcp_store_leave(fcp_store* store);
 void fcp_store_free(fcp_store* store);
 /// Frees blocks that only processes that have ended have used.
 void fcp_store_collect(fcp_store* store);
@@ -68,9 +68,13 @@ PyObject* fcp_set_sharing(PyObject* module, PyObject* yes);
 /// True if the node can map blocks of this process.
 bool fcp_may_share(fcp_store* store, uint32_t node);
 
-/// Allocates a block on the node, and holds it. Waits for the node.
+/// Allocates a block on the node, and holds it. Waits for the node. Returns FC_MALFORMED if the
+/// node has replied with an invalid place.
 fc_status fcp_allocate(fcp_store* store, fc_node node, uint64_t size, fcp_hold* hold);
-/// Maps a block that the sender of a message holds until the call has ended.
+/// True if the bytes are in the content of their block. Check places that another process has sent,
+/// because addresses of this process are computed from them.
+bool fcp_is_valid_place(const fcp_place* place);
+/// Maps a block that the sender of a message holds until the call has ended. The place is valid.
 void fcp_borrow(fcp_store* store, const fcp_place* place, fcp_hold* hold);
 /// Returns the address of the bytes of a hold that is mapped.
 void* fcp_content(const fcp_hold* hold);
@@ -83,7 +87,7 @@ fc_status fcp_lend(fcp_store* store, uint32_t to, const void* bytes, size_t size
 fc_status fcp_lend_reference(fcp_store* store, uint32_t to, const fcp_hold* hold, uint64_t at,
                              uint64_t size, fcp_slot* slot);
 /// Maps the block of a slot, and takes its hold over. Returns FC_CANCELLED if the message was
-/// dropped.
+/// dropped, and FC_MALFORMED if the slot is invalid.
 fc_status fcp_adopt(fcp_store* store, const fcp_slot* slot, fcp_hold* hold);
 /// Drops the hold of a slot, unless the receiver has taken it over.
 void fcp_drop_slot(fcp_store* store, const fcp_slot* slot);
@@ -271,7 +275,7 @@ PyObject* fcp_set_errors(PyObject* module, PyObject* arguments);
 
 /// Registers the handler that receives definitions of functions. It runs without Python.
 int fcp_register_definitions(void);
-/// Returns the function with this number as a borrowed object. Returns NULL without an exception if
+/// Returns the function with this number as a new reference. Returns NULL without an exception if
 /// the number has no definition.
 PyObject* fcp_function(uint64_t number);
 /// Adds a definition, as if a caller had sent it.
@@ -296,7 +300,7 @@ PyObject* fcp_actor_add(PyObject* module, PyObject* arguments);
 PyObject* fcp_actor_ask(PyObject* module, PyObject* arguments);
 PyObject* fcp_actor_forget(PyObject* module, PyObject* id);
 
-// ---- jobs (jobs.c, outcomes.c) ------------------------------------------------------------------
+// ---- jobs (jobs.c, job_end.c, outcomes.c) -------------------------------------------------------
 
 /// A node to which a job sends calls.
 typedef struct fcp_node {
@@ -326,7 +330,24 @@ struct fcp_job {
   PyObject* before_wait; ///< called before a call waits, or NULL
   PyObject* after_wait;  ///< called after it
   PyObject* events;      ///< events.c: kept while farcall may use it, or NULL
+  size_t users;          ///< threads between FCP_BEGIN_USE and FCP_END_USE
+  uint32_t forks;        ///< fcp_forks() when the job was made
 };
+
+/// Releases the GIL up to FCP_END_USE, and lets the end of the job wait until then.
+#define FCP_BEGIN_USE(job_in_use)                                                                  \
+  {                                                                                                \
+    fcp_job* const fcp_used = (job_in_use);                                                        \
+    ++fcp_used->users;                                                                             \
+    Py_BEGIN_ALLOW_THREADS
+
+#define FCP_END_USE                                                                                \
+  Py_END_ALLOW_THREADS                                                                             \
+  --fcp_used->users;                                                                               \
+  }
+
+/// Ends the job. Calls of other threads fail.
+void fcp_end_job(fcp_job* job);
 
 /// Sets `*node` to a node of the Job `object`.
 int fcp_node_at(PyObject* object, uint32_t id, fc_node* node);
@@ -382,7 +403,7 @@ char* fcp_joined(const fcp_message* m);
 PyObject* fcp_run_here(PyObject* module, PyObject* arguments);
 /// Returns the message in a Message.
 const fcp_message* fcp_message_in(PyObject* object);
-/// Returns the function of a Function, as workers load it.
+/// Returns a new reference to the function of a Function, as workers load it.
 PyObject* fcp_loaded(PyObject* function);
 /// Returns a new Message of a call. Sets `*is_plain` to true if all values are immutable.
 PyObject* fcp_encode(PyObject* function, PyObject* arguments, PyObject* keywords, bool* is_plain);
@@ -400,7 +421,8 @@ fc_function fcp_run_function(void);
 // ---- workers (serve.c) --------------------------------------------------------------------------
 
 PyObject* fcp_serve_open(PyObject* module, PyObject* arguments);
-PyObject* fcp_serve_job(PyObject* module, PyObject* object);
+/// Lets calls that this process serves use the blocks of the job, which is kept from now on.
+void fcp_serve_job(fcp_job* job);
 /// Registers the names of calls that workers take, unless they are registered. Keeps
 /// `describe_exception`.
 fc_status fcp_register_calls(PyObject* describe_exception);

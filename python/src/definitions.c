@@ -79,7 +79,7 @@ fc_function fcp_define_function(void) {
 }
 
 PyObject* fcp_function(uint64_t number) {
-  definition* const found = find(number);
+  definition* found = find(number);
   if (found == NULL) return NULL;
   if (found->function == NULL) {
     static PyObject* load;
@@ -93,13 +93,16 @@ PyObject* fcp_function(uint64_t number) {
     PyObject* const loaded =
         PyObject_CallFunction(load, "y#", found->bytes, (Py_ssize_t)found->size);
     if (loaded == NULL) return NULL;
-    // Keep the function that another thread may have loaded in the meantime.
+    // Another thread may have loaded the function in the meantime, or removed the definition.
+    found = find(number);
+    if (found == NULL) return loaded;
     if (found->function == NULL) {
       found->function = loaded;
     } else {
       Py_DECREF(loaded);
     }
   }
+  Py_INCREF(found->function);
   return found->function;
 }
 
@@ -110,9 +113,10 @@ PyObject* fcp_set_local(PyObject* module, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "KO", &number, &function)) return NULL;
   if (!add(number, "", 0)) return PyErr_NoMemory();
   definition* const found = find(number);
+  PyObject* const old = found->function;
   Py_INCREF(function);
-  Py_XDECREF(found->function);
   found->function = function;
+  Py_XDECREF(old);
   Py_RETURN_NONE;
 }
 

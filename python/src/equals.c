@@ -95,7 +95,7 @@ PyObject* fcp_close_job(PyObject* module, PyObject* object) {
   fc_status status;
   Py_BEGIN_ALLOW_THREADS
   status = fc_job_close(handle);
-  if (status == FC_OK) fcp_store_leave(job->store);
+  if (status == FC_OK) fcp_store_detach(job->store);
   Py_END_ALLOW_THREADS
   if (status != FC_OK) return fcp_raise(status);
   job->job = NULL;
@@ -108,7 +108,7 @@ PyObject* fcp_abandon_job(PyObject* module, PyObject* object) {
   (void)module;
   fcp_job* const job = fcp_job_in(object);
   if (job == NULL) return NULL;
-  fcp_store_leave(job->store);
+  fcp_store_detach(job->store);
   job->job = NULL;
   job->queue = NULL;
   Py_RETURN_NONE;

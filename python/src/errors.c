@@ -1,5 +1,7 @@
 #include "core.h"
 
+#include <string.h>
+
 static PyObject*
     error_of_status; ///< error_of_status(status, text, node, type) returns an exception
 static PyObject* error_of_remote; ///< error_of_remote(description, node) returns an exception
@@ -20,11 +22,17 @@ static PyObject* raise_object(PyObject* exception) {
   return NULL;
 }
 
+/// Returns a text, of which any bytes may have come from another process.
+static PyObject* text_of(const char* bytes) {
+  return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)strlen(bytes), "replace");
+}
+
 PyObject* fcp_raise(fc_status status) {
   if (PyErr_Occurred()) return NULL;
-  return raise_object(PyObject_CallFunction(error_of_status, "ssIs", fc_status_name(status),
-                                            fc_error_text(), (unsigned)fc_error_node(),
-                                            fc_error_type()));
+  // N owns the objects, and fails for NULL.
+  return raise_object(PyObject_CallFunction(error_of_status, "sNIN", fc_status_name(status),
+                                            text_of(fc_error_text()), (unsigned)fc_error_node(),
+                                            text_of(fc_error_type())));
 }
 
 void fcp_raise_text(const char* status, PyObject* text) {

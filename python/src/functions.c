@@ -27,6 +27,9 @@ typedef struct fcp_message_object {
   bool is_made;
 } fcp_message_object;
 
+/// Number of times that a call is sent to workers that do not know the function.
+enum { most_refusals = 1000 };
+
 static PyTypeObject* function_type;
 static PyTypeObject* message_type;
 
@@ -151,9 +154,9 @@ static fc_status define(fcp_function_object* self, fc_node node, bool may_block)
   fc_future* future = NULL;
   fc_status status = FC_OK;
   if (may_block) {
-    Py_BEGIN_ALLOW_THREADS
+    FCP_BEGIN_USE(self->job)
     status = fc_callv(node, fcp_define_function(), parts, 2, &future);
-    Py_END_ALLOW_THREADS
+    FCP_END_USE
   } else {
     status = fc_try_call_async(node, fcp_define_function(), parts, 2, &future);
   }
@@ -186,9 +189,9 @@ static fc_status send_call(fcp_function_object* self, fc_node node, fcp_message*
   if (status != FC_OK) return status;
   status = fc_try_call_async(node, fcp_run_function(), m->parts, m->part_count, future);
   if (status == FC_WOULD_BLOCK && may_block) {
-    Py_BEGIN_ALLOW_THREADS
+    FCP_BEGIN_USE(self->job)
     status = fc_call_asyncv(node, fcp_run_function(), m->parts, m->part_count, future);
-    Py_END_ALLOW_THREADS
+    FCP_END_USE
   }
   if (status != FC_OK) fcp_message_take_back(m);
   return status;
@@ -239,8 +242,8 @@ static void explain_exception(fcp_function_object* self) {
 }
 
 /// Calls the function, and waits for the result. Returns NULL without an exception if the worker
-/// has returned the call.
-static PyObject* call_once(fcp_function_object* self, fcp_message* m) {
+/// has not run the call; `*kind` then says why.
+static PyObject* call_once(fcp_function_object* self, fcp_message* m, enum fcp_kind* kind) {
   uint32_t id = 0;
   PyObject* result = NULL;
   fc_future* const future =
@@ -250,9 +253,8 @@ static PyObject* call_once(fcp_function_object* self, fcp_message* m) {
     fcp_abandon_call(self->job, future);
   } else {
     fc_status status = FC_OK;
-    enum fcp_kind kind = FCP_PLAIN;
-    result = fcp_finish_call(self->job, future, id, &status, &kind);
-    if (kind == FCP_UNDEFINED) mark_unknown(self, id);
+    result = fcp_finish_call(self->job, future, id, &status, kind);
+    if (*kind == FCP_UNDEFINED) mark_unknown(self, id);
     if (status == FC_NODE_FAILED) {
       fcp_node_failed(self->job, id);
       fcp_explain(self->job, id, self->name);
@@ -262,15 +264,26 @@ static PyObject* call_once(fcp_function_object* self, fcp_message* m) {
   return result;
 }
 
+/// Calls the function until a worker has run the call. Gives up if workers do not learn the
+/// function.
+static PyObject* call_until_run(fcp_function_object* self, fcp_message* m) {
+  for (int refusals = 0; refusals < most_refusals;) {
+    enum fcp_kind kind = FCP_PLAIN;
+    PyObject* const result = call_once(self, m, &kind);
+    if (result != NULL || PyErr_Occurred() || PyErr_CheckSignals() != 0) return result;
+    if (kind == FCP_STOPPED) break; // nobody can stop the call
+    if (kind == FCP_UNDEFINED) ++refusals;
+  }
+  PyErr_SetString(PyExc_RuntimeError, "a worker is broken: it refuses a call again and again");
+  return NULL;
+}
+
 static PyObject* function_call(PyObject* object, PyObject* arguments, PyObject* keywords) {
   fcp_function_object* const self = (fcp_function_object*)object;
   fcp_message m;
   PyObject* result = NULL;
-  if (fcp_message_of_call(&m, self->number, arguments, keywords) == 0) {
-    do
-      result = call_once(self, &m);
-    while (result == NULL && !PyErr_Occurred());
-  }
+  if (fcp_message_of_call(&m, self->number, arguments, keywords) == 0)
+    result = call_until_run(self, &m);
   fcp_message_clear(&m);
   if (result == NULL && self->explain != NULL) explain_exception(self);
   return result;

@@ -44,6 +44,7 @@ static fcp_job* new_job(void) {
   if (made == NULL) return NULL;
   memset((char*)made + sizeof(PyObject), 0, sizeof *made - sizeof(PyObject));
   made->wake_fd = -1;
+  made->forks = fcp_forks();
   return made;
 }
 
@@ -72,7 +73,10 @@ PyObject* fcp_start_job(const fc_job_options* options, bool is_spmd, PyObject* e
   if (status == FC_OK) status = fc_queue_open(self->job, &self->queue);
   if (status == FC_OK && !is_spmd) status = fc_on_node_change(self->job, &changed, self);
   Py_END_ALLOW_THREADS
-  if (status == FC_OK && open_store(self) == 0) return (PyObject*)self;
+  if (status == FC_OK && open_store(self) == 0) {
+    if (is_spmd) fcp_serve_job(self);
+    return (PyObject*)self;
+  }
   fcp_raise(status);
   Py_DECREF(self);
   return NULL;
@@ -95,26 +99,9 @@ PyObject* fcp_job_of_worker(fc_job* job) {
   return NULL;
 }
 
-static void end_job(fcp_job* self) {
-  fc_job* const job = self->job;
-  fc_queue* const queue = self->queue;
-  self->job = NULL;
-  self->queue = NULL;
-  Py_CLEAR(self->explain);
-  fcp_store_end(self->store);
-  if (!self->is_host) {
-    fc_queue_close(queue);
-    return;
-  }
-  Py_BEGIN_ALLOW_THREADS
-  fc_job_end(job);
-  fc_queue_close(queue);
-  Py_END_ALLOW_THREADS
-}
-
 static void job_dealloc(PyObject* object) {
   fcp_job* const self = (fcp_job*)object;
-  if (self->job != NULL) end_job(self);
+  if (self->job != NULL) fcp_end_job(self);
   for (size_t i = 0; i < self->node_count; ++i) {
     if (self->nodes[i].notes != NULL) fc_unmap(self->nodes[i].notes);
   }
@@ -165,9 +152,9 @@ static PyObject* job_add(PyObject* object, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "i|I", &socket, &replaces) || fcp_has_ended(self)) return NULL;
   fc_node node;
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(self)
   status = fc_node_add_socket(self->job, socket, 1, replaces, &node);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   if (status != FC_OK) return fcp_raise(status);
   if (remember_node(self, node) != 0) return NULL;
   return PyLong_FromUnsignedLong(node.id);
@@ -226,10 +213,10 @@ static PyObject* job_track(PyObject* object, PyObject* id_object) {
   fc_job* const job = self->job;
   void* notes = NULL;
   bool is_late = false;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(self)
   notes = fcp_track(job, node);
   is_late = notes == NULL && fc_error_status() == FC_TIMEOUT;
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   if (is_late) Py_RETURN_FALSE;
   found = find_node(self, (uint32_t)id);
   if (found != NULL) {
@@ -260,9 +247,9 @@ static PyObject* job_remove(PyObject* object, PyObject* id_object) {
   if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   fc_status status = fc_node_at(self->job, (uint32_t)id, &node);
   if (status == FC_OK) {
-    Py_BEGIN_ALLOW_THREADS
+    FCP_BEGIN_USE(self)
     status = fc_node_remove(node);
-    Py_END_ALLOW_THREADS
+    FCP_END_USE
   }
   if (status != FC_OK) return fcp_raise(status);
   Py_RETURN_NONE;
@@ -630,7 +617,7 @@ static PyObject* job_set_hooks(PyObject* object, PyObject* arguments) {
 static PyObject* job_end(PyObject* object, PyObject* unused) {
   (void)unused;
   fcp_job* const self = (fcp_job*)object;
-  if (self->job != NULL) end_job(self);
+  if (self->job != NULL) fcp_end_job(self);
   Py_RETURN_NONE;
 }
 

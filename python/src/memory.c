@@ -89,10 +89,12 @@ PyObject* fcp_job_memory(fcp_job* job, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "IK", &id, &size)) return NULL;
   fc_status status = fc_node_at(job->job, id, &node);
   if (status != FC_OK) return fcp_raise(status);
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(job)
   status = fcp_allocate(job->store, node, size, &hold);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   if (status == FC_OK) return fcp_new_memory(job, &hold, true);
+  if (status == FC_MALFORMED)
+    return PyErr_Format(PyExc_RuntimeError, "node %u has replied with invalid memory", id);
   if (status != FC_REMOTE_ERROR) return fcp_raise(status);
   static const char type[] = "MemoryError: ";
   const char* const text = fc_error_text();

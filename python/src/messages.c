@@ -137,6 +137,10 @@ static fc_status lend_slot(fcp_message* m, fcp_job* job, uint32_t node, size_t i
   const Py_buffer* const view = &m->views[i];
   const size_t size = (size_t)view->len;
   fcp_memory* memory = m->pickled == NULL || i == 0 ? NULL : reference_in(view);
+  if (memory != NULL && memory->was_freed) {
+    PyErr_SetString(PyExc_ValueError, "the array was freed");
+    return FC_INVALID_ARGUMENT;
+  }
   // The hold of an array that this process cannot map cannot be passed on.
   const bool is_mapped = memory == NULL || memory->hold.head != NULL;
   const bool may_share = is_mapped && fcp_may_share(job->store, node);
@@ -145,12 +149,17 @@ static fc_status lend_slot(fcp_message* m, fcp_job* job, uint32_t node, size_t i
                                       "send its content, array.get(), to others");
     return FC_INVALID_ARGUMENT;
   }
-  if (memory != NULL && !may_share && m->is_reply) {
+  if (memory != NULL && m->is_reply && (!may_share || memory->hold.head == NULL)) {
     PyErr_SetString(PyExc_ValueError, "an array can be a result only on the machine of the caller; "
                                       "return its content, array.get()");
     return FC_INVALID_ARGUMENT;
   }
   if (memory != NULL && !may_share) slot->is_reference = 1;
+  if (memory != NULL && may_share && memory->hold.head == NULL) {
+    // The memory is on another machine, and its block stays with this process.
+    slot->is_reference = 1;
+    return FC_OK;
+  }
   if (!may_share) return FC_OK;
   if (memory != NULL)
     return fcp_lend_reference(job->store, node, &memory->hold, memory->hold.place.at,
@@ -336,7 +345,7 @@ int fcp_message_of_object(fcp_message* m, enum fcp_kind kind, PyObject* object) 
 }
 
 static PyObject* malformed(void) {
-  PyErr_SetString(PyExc_ValueError, "farcall: a message is shorter than its header says");
+  PyErr_SetString(PyExc_ValueError, "farcall: a message of another node is malformed");
   return NULL;
 }
 
@@ -365,16 +374,22 @@ void fcp_drop_message(fcp_store* store, const char* bytes, size_t size, size_t a
   }
 }
 
+/// True if messages of the job can refer to blocks.
+static bool has_blocks(const fcp_job* job) {
+  return job != NULL && job->store != NULL && job->job != NULL;
+}
+
 /// Maps the block of a slot, and returns an object for its bytes.
 static PyObject* adopt(fcp_job* job, const fcp_slot* slot) {
   fcp_hold hold;
   fc_status status;
-  if (job->store == NULL || job->job == NULL) return malformed();
+  if (!has_blocks(job)) return malformed();
   // The first block of a node is mapped with the help of other processes.
   Py_BEGIN_ALLOW_THREADS
   status = fcp_adopt(job->store, slot, &hold);
   Py_END_ALLOW_THREADS
   if (status == FC_OK) return fcp_new_memory(job, &hold, slot->is_reference != 0);
+  if (status == FC_MALFORMED) return malformed();
   if (status != FC_CANCELLED) return fcp_raise(status);
   PyErr_SetString(PyExc_RuntimeError, "the message was dropped by its sender");
   return NULL;
@@ -384,8 +399,9 @@ static PyObject* adopt(fcp_job* job, const fcp_slot* slot) {
 static PyObject* borrow(fcp_job* job, const char* bytes, size_t size) {
   fcp_place place;
   fcp_hold hold;
-  if (size != sizeof place || job->store == NULL || job->job == NULL) return malformed();
+  if (size != sizeof place || !has_blocks(job)) return malformed();
   memcpy(&place, bytes, size);
+  if (!fcp_is_valid_place(&place)) return malformed();
   fcp_borrow(job->store, &place, &hold);
   return fcp_new_memory(job, &hold, true);
 }
@@ -466,14 +482,27 @@ static PyObject* get_arguments(const fcp_arrived* message, const fcp_header* hea
   return both;
 }
 
+/// True for a pair of positional arguments and keywords, which may be None.
+static bool is_pair(PyObject* object) {
+  if (!PyTuple_CheckExact(object) || PyTuple_Size(object) != 2) return false;
+  PyObject* const keywords = PyTuple_GetItem(object, 1);
+  return PyTuple_Check(PyTuple_GetItem(object, 0)) &&
+         (keywords == Py_None || PyDict_Check(keywords));
+}
+
 PyObject* fcp_arguments_of(fcp_job* job, const char* bytes, size_t size, bool* wants_views) {
   fcp_arrived message = {.job = job, .bytes = bytes, .size = size, .is_call = true};
   fcp_header header;
   if (!open_message(&message, &header, FCP_CALL_PREFIX)) return malformed();
   *wants_views = (header.flags & FCP_WANTS_VIEWS) != 0;
-  PyObject* const arguments = get_arguments(&message, &header);
+  PyObject* arguments = get_arguments(&message, &header);
+  if (arguments != NULL && !is_pair(arguments)) {
+    Py_CLEAR(arguments);
+    malformed();
+  }
   // The slots behind the failed slot still have their blocks.
-  if (arguments == NULL) fcp_drop_message(job->store, bytes, size, FCP_CALL_PREFIX);
+  if (arguments == NULL && has_blocks(job))
+    fcp_drop_message(job->store, bytes, size, FCP_CALL_PREFIX);
   return arguments;
 }
 
@@ -501,6 +530,6 @@ PyObject* fcp_result_of(fcp_job* job, const char* bytes, size_t size, enum fcp_k
   if (!open_message(&message, &header, 0)) return malformed();
   *kind = (enum fcp_kind)header.kind;
   PyObject* const result = get_result(&message, &header);
-  if (result == NULL) fcp_drop_message(job->store, bytes, size, 0);
+  if (result == NULL && has_blocks(job)) fcp_drop_message(job->store, bytes, size, 0);
   return result;
 }

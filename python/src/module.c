@@ -6,7 +6,6 @@ static PyMethodDef methods[] = {
     {"set_pickling", fcp_set_pickling, METH_VARARGS, NULL},
     {"set_errors", fcp_set_errors, METH_VARARGS, NULL},
     {"serve_open", fcp_serve_open, METH_VARARGS, NULL},
-    {"serve_job", fcp_serve_job, METH_O, NULL},
     {"serve", fcp_serve, METH_VARARGS, NULL},
     {"begin_wait", fcp_begin_wait, METH_NOARGS, NULL},
     {"end_wait", fcp_end_wait, METH_NOARGS, NULL},

@@ -82,9 +82,9 @@ PyObject* fcp_load_library(PyObject* module, PyObject* arguments) {
     return NULL;
   fc_library library;
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE((fcp_job*)object)
   status = fc_library_load(within(node, timeout_ns), path, &library);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   return status == FC_OK ? PyLong_FromUnsignedLongLong(library.id) : fcp_raise(status);
 }
 
@@ -99,9 +99,9 @@ PyObject* fcp_unload_library(PyObject* module, PyObject* arguments) {
     return NULL;
   library.id = number;
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE((fcp_job*)object)
   status = fc_library_unload(library);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   if (status != FC_OK) return fcp_raise(status);
   Py_RETURN_NONE;
 }
@@ -121,9 +121,9 @@ static fc_status send_to_library(const fcp_native* self, const fcp_values* v, bo
   if (!may_wait && v->buffer_bytes <= most_bytes_at_once)
     return fc_native_call_async(to, self->function, v->values, future);
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(self->job)
   status = fc_native_call_async(to, self->function, v->values, future);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   return status;
 }
 
@@ -137,9 +137,9 @@ static fc_status send_to_handler(const fcp_native* self, const fcp_values* v, fc
     const fc_bytes part = {message.data, message.size};
     status = fc_try_call_async(to, self->handler, &part, 1, future);
     if (status == FC_WOULD_BLOCK) {
-      Py_BEGIN_ALLOW_THREADS
+      FCP_BEGIN_USE(self->job)
       status = fc_call_asyncv(to, self->handler, &part, 1, future);
-      Py_END_ALLOW_THREADS
+      FCP_END_USE
     }
   }
   fcp_bytes_clear(&message);
@@ -312,9 +312,9 @@ static int look_up(fcp_native* self, unsigned long long library, const char* nam
                    const char* signature) {
   const fc_library there = {within(self->node, self->timeout_ns), library};
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(self->job)
   status = fc_symbol(there, name, signature, &self->function);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   if (status == FC_OK) return 0;
   fcp_raise(status);
   return -1;

@@ -290,7 +290,8 @@ PyObject* fcp_object_of(char letter, const fc_value* value) {
   case 'f':
     return PyFloat_FromDouble((double)value->f);
   case '?':
-    return PyBool_FromLong(value->t);
+    // Other processes may send numbers that are no bool of C.
+    return PyBool_FromLong(value->B != 0);
   case 'b':
     return PyLong_FromLong(value->b);
   case 'B':

@@ -150,14 +150,14 @@ PyObject* fcp_add_node(PyObject* module, PyObject* arguments) {
   PyObject* object = NULL;
   const char* url = NULL;
   if (!PyArg_ParseTuple(arguments, "Os", &object, &url)) return NULL;
-  const fcp_job* const job = fcp_job_in(object);
+  fcp_job* const job = fcp_job_in(object);
   if (job == NULL) return NULL;
   fc_job* const handle = job->job;
   fc_node node;
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(job)
   status = fc_node_add(handle, url, &node);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   return status == FC_OK ? PyLong_FromUnsignedLong(node.id) : fcp_raise(status);
 }
 
@@ -167,9 +167,9 @@ PyObject* fcp_restart_node(PyObject* module, PyObject* arguments) {
   fc_node started;
   if (node_in(arguments, &node) != 0) return NULL;
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE((fcp_job*)PyTuple_GetItem(arguments, 0))
   status = fc_node_restart(node, &started);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   return status == FC_OK ? PyLong_FromUnsignedLong(started.id) : fcp_raise(status);
 }
 
@@ -179,9 +179,9 @@ PyObject* fcp_describe_node(PyObject* module, PyObject* arguments) {
   if (node_in(arguments, &node) != 0) return NULL;
   fc_node_description* d = NULL;
   fc_status status;
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE((fcp_job*)PyTuple_GetItem(arguments, 0))
   status = fc_node_describe(node, &d);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   if (status != FC_OK) return fcp_raise(status);
   PyObject* const made = Py_BuildValue(
       "{s:s,s:s,s:s,s:s,s:s,s:K,s:I,s:I}", "name", d->name, "host", d->host, "architecture",

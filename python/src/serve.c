@@ -1,4 +1,4 @@
-#include "native.h"
+#include "core.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -18,7 +18,7 @@ static const int64_t first_pause_ns = 1000000;
 static const int64_t longest_pause_ns = 20000000;
 
 static fc_job* served;
-static fcp_job* job;       ///< job of `served`; lives as long as the process
+static fcp_job* job;       ///< job whose calls are served; lives as long as the process
 static long active;        ///< threads that take or run calls; waiting tasks do not count
 static PyObject* describe; ///< describe(exception) returns an object that can be pickled
 
@@ -143,6 +143,11 @@ fc_status fcp_ask_to_return(fc_node node) {
   return fcp_tell(node, number, NULL, 0);
 }
 
+void fcp_serve_job(fcp_job* of) {
+  Py_INCREF((PyObject*)of);
+  job = of;
+}
+
 fc_status fcp_register_calls(PyObject* describe_exception) {
   if (describe != NULL) return FC_OK;
   Py_INCREF(describe_exception);
@@ -166,19 +171,9 @@ PyObject* fcp_serve_open(PyObject* module, PyObject* arguments) {
   Py_END_ALLOW_THREADS
   if (status != FC_OK) return fcp_raise(status);
   if (served == NULL) Py_RETURN_NONE;
-  job = (fcp_job*)fcp_job_of_worker(served);
-  Py_XINCREF((PyObject*)job);
-  return (PyObject*)job;
-}
-
-/// serve_job(job): lets serve() run calls of a job of equals that this process has made.
-PyObject* fcp_serve_job(PyObject* module, PyObject* object) {
-  (void)module;
-  fcp_job* const made = fcp_job_in(object);
-  if (made == NULL) return NULL;
-  Py_INCREF(object);
-  job = made;
-  Py_RETURN_NONE;
+  fcp_job* const made = (fcp_job*)fcp_job_of_worker(served);
+  if (made != NULL) fcp_serve_job(made);
+  return (PyObject*)made;
 }
 
 static fc_status send_parts(fc_reply* reply, const fcp_message* m) {
@@ -324,11 +319,9 @@ static void run(const fc_taken* call) {
     fcp_end_run(this_run);
     fcp_hand_over(function, call);
   } else {
-    // The function may be undefined while it runs.
-    Py_XINCREF(function);
     run_function(call, this_run, function);
-    Py_XDECREF(function);
   }
+  Py_XDECREF(function);
 }
 
 /// Returns a copy of the object, as a caller would get it.
@@ -356,11 +349,15 @@ PyObject* fcp_run_here(PyObject* module, PyObject* arguments) {
   }
   PyObject* const loaded = fcp_loaded(function);
   char* const bytes = loaded == NULL ? NULL : fcp_joined(fcp_message_in(message));
-  if (bytes == NULL) return NULL;
+  if (bytes == NULL) {
+    Py_XDECREF(loaded);
+    return NULL;
+  }
   bool wants_views = false;
   PyObject* const result =
       call_function(loaded, bytes, fcp_message_in(message)->total, &wants_views);
   free(bytes);
+  Py_DECREF(loaded);
   PyObject* const copy = result == NULL ? NULL : copy_of_result(result);
   Py_XDECREF(result);
   return copy;

@@ -93,13 +93,25 @@ static _Atomic(notes*) noted;
 static const int64_t track_ns = 1000000000; ///< time that a worker has for fcp_track()
 static const char notes_name[] = "farcall.python.notes";
 
+/// True if the host has allocated memory for notes at this address of this process.
+static bool is_for_notes(uint64_t address) {
+  fc_job* const job = fc_current_job();
+  fc_node self;
+  void* here = NULL;
+  if (address % sizeof(uint64_t) != 0 || fc_this_node(job, &self) != FC_OK) return false;
+  const fc_span memory = {address, sizeof(notes), self.id, 0};
+  return fc_map_hold(job, memory, &here) == FC_OK && fc_unmap(here) == FC_OK;
+}
+
 static void use_notes(fc_reply* reply, const void* bytes, size_t size, void* user) {
-  (void)reply;
   (void)user;
   uint64_t address = 0;
-  if (size != sizeof address) return;
-  memcpy(&address, bytes, size);
-  noted = (notes*)(uintptr_t)address;
+  if (size == sizeof address) memcpy(&address, bytes, size);
+  if (size == sizeof address && fc_reply_caller(reply) == 0 && is_for_notes(address)) {
+    noted = (notes*)(uintptr_t)address;
+  } else {
+    fc_reply_error(reply, "ValueError", "notes of calls need memory that the host has allocated");
+  }
 }
 
 fc_status fcp_register_notes(void) { return fc_register(notes_name, &use_notes, NULL); }

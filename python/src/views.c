@@ -54,17 +54,37 @@ static int get_sizes(PyObject* tuple, Py_ssize_t* sizes, int count) {
   return 0;
 }
 
+/// True if the numbers of elements are valid, and the bytes of all can be counted. Sets `*is_empty`
+/// to true if there are no elements.
+static bool can_count(view_object* self, bool* is_empty) {
+  Py_ssize_t bytes = self->item;
+  *is_empty = false;
+  for (int i = 0; i < self->dimensions; ++i) {
+    const Py_ssize_t count = shape_of(self)[i];
+    *is_empty = *is_empty || count == 0;
+    if (count < 0 || (count != 0 && __builtin_mul_overflow(bytes, count, &bytes))) return false;
+  }
+  return true;
+}
+
+/// True if all elements are in the memory. Assumes that there are some.
+static bool is_inside(view_object* self) {
+  Py_ssize_t first = self->offset;
+  Py_ssize_t end = 0;
+  if (__builtin_add_overflow(self->offset, self->item, &end)) return false;
+  for (int i = 0; i < self->dimensions; ++i) {
+    Py_ssize_t way = 0;
+    if (__builtin_mul_overflow(shape_of(self)[i] - 1, strides_of(self)[i], &way)) return false;
+    Py_ssize_t* const to = way < 0 ? &first : &end;
+    if (__builtin_add_overflow(*to, way, to)) return false;
+  }
+  return first >= 0 && end <= (Py_ssize_t)self->memory->hold.place.size;
+}
+
 /// Raises an error if elements are outside the memory.
 static int check_inside(view_object* self) {
-  Py_ssize_t first = self->offset;
-  Py_ssize_t last = self->offset;
-  if (count_of(self) == 0) return 0;
-  for (int i = 0; i < self->dimensions; ++i) {
-    const Py_ssize_t way = (shape_of(self)[i] - 1) * strides_of(self)[i];
-    if (way < 0) first += way;
-    if (way > 0) last += way;
-  }
-  if (first >= 0 && last + self->item <= (Py_ssize_t)self->memory->hold.place.size) return 0;
+  bool is_empty = false;
+  if (can_count(self, &is_empty) && (is_empty || is_inside(self))) return 0;
   PyErr_SetString(PyExc_ValueError, "some elements would be outside the memory");
   return -1;
 }
@@ -194,9 +214,9 @@ static fc_status copy_elements(view_object* self, const Py_ssize_t* from_strides
   fc_status status;
   if ((size_t)(count_of(self) * self->item) < long_copy && self->memory->hold.head != NULL)
     return copy_all(&plan, 0, from, to);
-  Py_BEGIN_ALLOW_THREADS
+  FCP_BEGIN_USE(self->memory->job)
   status = copy_all(&plan, 0, from, to);
-  Py_END_ALLOW_THREADS
+  FCP_END_USE
   return status;
 }
 

@@ -484,5 +484,54 @@ class Executors(support.TestCase):
         self.assertTrue(support.wait_until(lambda: all(support.is_gone(pid) for pid in pids)))
 
 
+class EndsDuringUse(support.TestCase):
+    """Jobs that end while other threads use them."""
+
+    def use_until_the_end(self, job, uses, seconds):
+        """Ends the job after some time, while threads call the functions, which raise an error then."""
+        began = threading.Barrier(len(uses) + 1)
+
+        def call(use):
+            began.wait()
+            with self.assertRaisesRegex((RuntimeError, farcall.NodeFailed), "the job has ended|node 1"):
+                while True:
+                    use()
+
+        threads = [threading.Thread(target=call, args=(use,)) for use in uses]
+        for thread in threads:
+            thread.start()
+        began.wait()
+        time.sleep(seconds)
+        job.end()
+        for thread in threads:
+            thread.join()
+
+    def test_copies_of_other_threads_end_before_the_job(self):
+        for number in range(30):
+            job = farcall.Job("shm:1")
+            memory, data = job[1].allocate(1 << 20), bytearray(1 << 20)
+            uses = [lambda: memory.put(data), memory.get, lambda: job[1].allocate(4096)]
+            self.use_until_the_end(job, 2 * uses, 0.02 + 0.002 * number)
+
+    def test_node_that_hangs_does_not_keep_the_job(self):
+        job = farcall.Job("shm:1")
+        os.kill(job[1].pid, signal.SIGSTOP)
+        began, errors = threading.Event(), []
+
+        def allocate():
+            began.set()
+            try:
+                job[1].allocate(100)
+            except Exception as error:  # pylint: disable=broad-except
+                errors.append(str(error))
+
+        thread = threading.Thread(target=allocate)
+        thread.start()
+        began.wait()
+        job.end()
+        thread.join()
+        self.assertRegex(errors[0], "the job has ended|node 1")
+
+
 if __name__ == "__main__":
     support.main()

@@ -3,19 +3,13 @@
 import array
 import ctypes
 import os
-import shlex
 import signal
-import subprocess
-import tempfile
 import threading
 import time
-import unittest
 
 import farcall
 import support
-from farcall import _native, _paths
-
-HERE = os.path.dirname(os.path.abspath(__file__))
+from farcall import _native
 
 
 class NativeCase(support.TestCase):
@@ -371,28 +365,12 @@ class Faults(support.TestCase):
             self.assertRaisesRegex(RuntimeError, "the job has ended", call)
 
 
-def _build():
-    """Returns a program of targets, compiled from target.c, or the reason why there is none."""
-    folder = tempfile.TemporaryDirectory()
-    path = os.path.join(folder.name, "target")
-    try:
-        command = ["cc", "-rdynamic", "-I", _paths.get_include(), os.path.join(HERE, "target.c"), "-o", path,
-                   *shlex.split(_paths.libraries())]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError as error:
-        return None, str(error)
-    return (folder, path) if done.returncode == 0 else (None, done.stderr)
-
-
 class Programs(support.TestCase):
     """Targets that are programs in C."""
 
     @classmethod
     def setUpClass(cls):
-        folder, cls.path = _build()
-        if folder is None:
-            raise unittest.SkipTest(f"cannot build a program in C: {cls.path}")
-        cls.addClassCleanup(folder.cleanup)
+        cls.path = support.build_program(cls, "target.c")
 
     def setUp(self):
         super().setUp()

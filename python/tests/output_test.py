@@ -9,11 +9,13 @@ import signal
 import sys
 import threading
 import unittest
+import unittest.mock
 
 import farcall
 import support
 import talking
 import tasks
+from farcall import _output
 
 
 class Lines(support.TestCase):
@@ -219,6 +221,22 @@ class Notebook(support.TestCase):
         for line in ("[6, 4, 5, 12]", "1: scales 2", "1: adds 5", "1: scales 4", "1 logs 2", "1 logs 4"):
             self.assertIn(line + "\n", text)
         self.assertEqual([cell.outputs for cell in notebook.cells[:2]], [[], []])
+
+
+class BrokenRecords(support.TestCase):
+    """Bytes in the pipe of log records."""
+
+    def test_bytes_that_are_no_records_are_ignored(self):
+        records = _output._Records(7)
+        with unittest.mock.patch("sys.excepthook") as hook:
+            records.feed(b"\5\0\0\0abc")
+            hook.assert_not_called()
+            records.feed(b"de" + b"\xff\xff\xff\xff" + b"x" * 1000)
+            self.assertEqual([call.args[0].__name__ for call in hook.mock_calls], ["UnpicklingError", "ValueError"])
+            self.assertIn("node 7 has sent no log record", str(hook.mock_calls[1].args[1]))
+            records.feed(b"x" * 1000)
+            self.assertEqual(hook.call_count, 2)
+            self.assertEqual(len(records._rest), 0)
 
 
 if __name__ == "__main__":

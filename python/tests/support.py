@@ -2,6 +2,8 @@
 
 import faulthandler
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,6 +12,7 @@ import time
 import unittest
 
 import farcall
+from farcall import _paths
 
 GUARD_SECONDS = 60
 # Targets start slowly on a machine with much other work.
@@ -50,6 +53,22 @@ def run(command, seconds=GUARD_SECONDS):
 def run_program(text):
     """Runs a program of Python, and returns its exit status, output and errors."""
     return run([sys.executable, "-c", textwrap.dedent(text)])
+
+
+def build_program(case, source):
+    """Returns the path of a program of targets that the tests of a class use. Skips them if there is no compiler."""
+    folder = tempfile.TemporaryDirectory()
+    case.addClassCleanup(folder.cleanup)
+    path = os.path.join(folder.name, "target")
+    try:
+        command = ["cc", "-rdynamic", "-I", _paths.get_include(), os.path.join(os.path.dirname(__file__), source),
+                   "-o", path, *shlex.split(_paths.libraries())]
+    except FileNotFoundError as error:
+        raise unittest.SkipTest(str(error)) from None
+    status, _, errors = run(command) if shutil.which("cc") else (1, "", "there is no cc")
+    if status != 0:
+        raise unittest.SkipTest(f"cannot build a program in C: {errors}")
+    return path
 
 
 def is_gone(pid):

@@ -339,3 +339,20 @@ _kept = []
 def has_module(name):
     """True if the worker has imported a module."""
     return name in sys.modules
+
+
+class UndefinesItself:
+    """Object whose pickle lets a worker forget the function with this number, and then is a function."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __reduce__(self):
+        return _undefine, (self.number,)
+
+
+def _undefine(number):
+    from farcall import _core
+
+    _core.undefine(number)
+    return abs
