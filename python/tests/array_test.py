@@ -77,27 +77,8 @@ class ArrayTest(support.TestCase):
         return self.on(node, data_tasks.blocks)[0]
 
     def on(self, node, function, *arguments):
-        """Calls a function on a node, while the other one is busy."""
-        with support.TemporaryFolder() as folder:
-            gates = [os.path.join(folder, str(i)) for i in range(2)]
-            blockers = [self.made.submit(data_tasks.wait_for, gates[0], b"")]
-            if blockers[0].node == node:
-                blockers.append(self.made.submit(data_tasks.wait_for, gates[1], b""))
-                self.open(gates.pop(0))
-                blockers.pop(0).result()
-            future = self.made.submit(function, *arguments)
-            result = future.result()
-            self.assertEqual(future.node, node)
-            for gate in gates:
-                self.open(gate)
-            blockers[0].result()
-            return result
-
-    @staticmethod
-    def open(gate):
-        """Lets tasks go on that wait for a file."""
-        with open(gate, "w", encoding="ascii"):
-            pass
+        """Calls a function on a node. Workers are the nodes from 1 on."""
+        return self.made.submit_to(node - 1, function, *arguments).result()
 
 
 class Copies(ArrayTest):
