@@ -6,10 +6,14 @@ Exits with status 77 if this Python has no tests (Debian's package libpython3.11
 
 import concurrent.futures
 import multiprocessing
+import os
 import sys
+import tempfile
 import unittest
 
 import farcall
+
+import tasks
 
 try:
     from test import test_concurrent_futures as cpython
@@ -73,7 +77,24 @@ def made(name, *bases):
 
 
 ShutdownTest = made("ShutdownTest", cpython.ProcessPoolShutdownTest)
-WaitTest = made("WaitTest", cpython.WaitTests)
+class WaitTest(made("WaitTest", cpython.WaitTests)):
+    """Tests of wait()."""
+
+    def test_first_exception(self):
+        """Does the same as CPython's test, whose calls sleep for 1.5 and 3 s: a busy machine may wake the caller late."""
+        with tempfile.TemporaryDirectory() as folder:
+            gate = os.path.join(folder, "gate")
+            calls = [self.executor.submit(function, *arguments)
+                     for function, arguments in ((pow, (2, 21)), (divmod, (21, 0)), (tasks.pid_after, (gate,)))]
+            finished, pending = concurrent.futures.wait(calls, return_when=concurrent.futures.FIRST_EXCEPTION)
+            with open(gate, "w", encoding="ascii"):
+                pass
+            calls[2].result()
+        self.assertIn(calls[1], finished)
+        self.assertEqual(pending, set(calls) - finished)
+        self.assertIn(calls[2], pending)
+
+
 AsCompletedTest = made("AsCompletedTest", cpython.AsCompletedTests)
 ExecutorTest = made("ExecutorTest", cpython.ProcessPoolExecutorTest)
 DeadlockTest = made("DeadlockTest", cpython.ExecutorDeadlockTest)
