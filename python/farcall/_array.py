@@ -52,7 +52,7 @@ def _kind_of(dtype: Any) -> str:
 def _numpy() -> Any:
     """Returns the module numpy, or None if it is not installed."""
     try:
-        import numpy
+        import numpy  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         return None
     return numpy
