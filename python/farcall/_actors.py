@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _arguments, _core, _objects, _pickling, _placed, _worker
 from ._calls import MethodCall
-from ._errors import NodeFailed, NotDefined, RemoteTraceback
+from ._errors import NodeFailed, RemoteTraceback, UnknownFunction
 from ._future import Future
 
 # Kinds of requests, as in actors.c.
@@ -84,7 +84,7 @@ class Hold:
 
     def explain(self, error: BaseException) -> BaseException:
         """Returns the exception that a call raises, in place of the exception of the extension module."""
-        if isinstance(error, NotDefined):
+        if isinstance(error, UnknownFunction):
             return RuntimeError("the actor was closed, or belongs to another executor" if self.methods is None else
                                 f"the actor {self.name} was closed")
         if isinstance(error, NodeFailed) and not isinstance(error.__cause__, RemoteTraceback):

@@ -74,9 +74,6 @@ for _public in (NodeFailed, StartFailed, Timeout, UnknownFunction, OutOfMemory, 
                 RemoteTraceback):
     _public.__module__ = "farcall"
 
-# Raised if a worker does not know a function, or does not know it any more.
-NotDefined = UnknownFunction
-
 _KINDS: dict[str, type[Exception]] = {
     "FC_NODE_FAILED": NodeFailed,
     "FC_OUT_OF_MEMORY": OutOfMemory,

@@ -17,7 +17,7 @@ from typing import Any
 from . import _arguments, _core, _functions
 from ._calls import (EXCEPTION, GRACE_SECONDS, NODE_FAILED, RESULT, RETURNED, STOPPED, UNKNOWN, Call, Outcomes,
                      PlacedCall, Settings, Worker, refuse_broken, settle)
-from ._errors import NodeFailed, NotDefined, Timeout
+from ._errors import NodeFailed, Timeout, UnknownFunction
 from ._future import Future
 from ._staff import Staff
 
@@ -547,7 +547,7 @@ class Pool(Staff):
         elif is_stopped or what == STOPPED:
             outcomes.append(call.stopped())
         elif call.is_method and what == UNKNOWN:
-            outcomes.append((call.future, EXCEPTION, NotDefined("the worker does not know the method")))
+            outcomes.append((call.future, EXCEPTION, UnknownFunction("the worker does not know the method")))
         elif what in (RETURNED, UNKNOWN):
             if what == UNKNOWN:
                 call.function.unknown_to(node)

@@ -93,7 +93,7 @@ PyObject* fcp_function(uint64_t number) {
     PyObject* const loaded =
         PyObject_CallFunction(load, "y#", found->bytes, (Py_ssize_t)found->size);
     if (loaded == NULL) return NULL;
-    // Another thread may have loaded the function in the meantime, or removed the definition.
+    // Meanwhile, another thread may have loaded the function, or removed its definition.
     found = find(number);
     if (found == NULL) return loaded;
     if (found->function == NULL) {

@@ -61,15 +61,6 @@ static fc_node within(fc_node node, int64_t timeout_ns) {
   return timeout_ns < 0 ? node : fc_within(node, timeout_ns);
 }
 
-static int find_node(PyObject* object, unsigned id, fc_node* node) {
-  const fcp_job* const job = fcp_job_in(object);
-  if (job == NULL) return -1;
-  const fc_status status = fc_node_at(job->job, id, node);
-  if (status == FC_OK) return 0;
-  fcp_raise(status);
-  return -1;
-}
-
 PyObject* fcp_load_library(PyObject* module, PyObject* arguments) {
   (void)module;
   PyObject* object = NULL;
@@ -78,7 +69,7 @@ PyObject* fcp_load_library(PyObject* module, PyObject* arguments) {
   long long timeout_ns = 0;
   fc_node node;
   if (!PyArg_ParseTuple(arguments, "OIsL", &object, &id, &path, &timeout_ns) ||
-      find_node(object, id, &node) != 0)
+      fcp_node_at(object, id, &node) != 0)
     return NULL;
   fc_library library;
   fc_status status;
@@ -95,7 +86,7 @@ PyObject* fcp_unload_library(PyObject* module, PyObject* arguments) {
   unsigned long long number = 0;
   fc_library library;
   if (!PyArg_ParseTuple(arguments, "OIK", &object, &id, &number) ||
-      find_node(object, id, &library.node) != 0)
+      fcp_node_at(object, id, &library.node) != 0)
     return NULL;
   library.id = number;
   fc_status status;
@@ -342,7 +333,7 @@ static PyObject* native_new(PyTypeObject* type, PyObject* arguments, PyObject* k
   fc_node node;
   if (!PyArg_ParseTuple(arguments, "OIOssLO", &object, &id, &library, &name, &signature,
                         &timeout_ns, &owner) ||
-      find_node(object, id, &node) != 0)
+      fcp_node_at(object, id, &node) != 0)
     return NULL;
   fcp_native* const self = PyObject_New(fcp_native, native_type);
   if (self == NULL) return NULL;

@@ -137,12 +137,7 @@ static int node_in(PyObject* arguments, fc_node* node) {
   PyObject* object = NULL;
   unsigned id = 0;
   if (!PyArg_ParseTuple(arguments, "OI", &object, &id)) return -1;
-  const fcp_job* const job = fcp_job_in(object);
-  if (job == NULL) return -1;
-  const fc_status status = fc_node_at(job->job, id, node);
-  if (status == FC_OK) return 0;
-  fcp_raise(status);
-  return -1;
+  return fcp_node_at(object, id, node);
 }
 
 PyObject* fcp_add_node(PyObject* module, PyObject* arguments) {
