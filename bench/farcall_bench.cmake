@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # farcall-bench, which `farcall bench` starts, the helper of its MPI comparison, and the tests of
 # its parts.
 

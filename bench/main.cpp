@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // farcall-bench, started by `farcall bench`.
 
 #include "commands.hpp"

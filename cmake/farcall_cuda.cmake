@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # farcall_cuda: the library that programs with code for GPUs link in addition to farcall. Exists
 # only with CUDA's compiler; emulated devices do not need it.
 

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # CMake before 3.25.2 does not know nvcc's option for the C++ standard.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")

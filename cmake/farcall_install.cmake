@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Installs the library, its headers, and the files for find_package(farcall) and pkg-config. Both
 # are relocatable.
 

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # farcall_layer(NAME <layer>
 #               HEADERS           <public headers, installed>
 #               INTERNAL_HEADERS  <headers for our own sources only>

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # The single library, to which each layer adds its files with farcall_layer().
 
 find_package(Threads REQUIRED)

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Finds MPI for the module farcall_mpi of the layer `transport`, the only part of farcall that links
 # it.
 

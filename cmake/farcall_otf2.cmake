@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Finds OTF2 for the module farcall_otf2 of the layer `trace`, the only part of farcall that links
 # it.
 

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Programs around the library. Paths are relative to the calling folder, or absolute.
 
 # Optimisation levels: farcall_test_level for most tests, farcall_full_level for OPTIMIZED ones. With

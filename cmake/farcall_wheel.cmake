@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Decisions for the wheel of the Python package, which is built from few files and for many systems.
 
 # The test of the wheel compiles only the extension module, and uses files of another build.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// Includes all headers for calls of C++ functions on other nodes. Start reading with job.hpp and

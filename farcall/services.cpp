@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Extensions of jobs that layers above them make: the access to files of the host, and calls of
 // functions of shared libraries. They are named in this file, which belongs to no layer, because
 // the layer of jobs must not include later layers.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The table of transports: one row for each transport, the preferred ones first. It is defined in
 // this file, which belongs to no layer, because some rows contain functions of layers above the
 // transports.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Several clients connect to a port over sockets and send any preamble, in pieces, with or without
 // bytes after it, or nothing. Clients with a valid preamble are admitted, and bytes after it stay
 // unread; each other client is refused once, and none is left over.

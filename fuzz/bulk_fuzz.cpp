@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A peer sends requests on a connection for copies: puts and gets of shared and other memory, whole
 // or in pieces, while it takes the replies or not. Only shared memory is read and written, and a
 // peer that follows the protocol gets the right replies.

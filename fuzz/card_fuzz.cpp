@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads a node's card from arbitrary bytes: gives a card or an error, and a card that was read can
 // be encoded again.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A lane over a connection: bytes arrive in pieces of any length, while the user polls, reads,
 // sends and closes, and the connection blocks, ends or breaks. The user reads the bytes that were
 // sent, and committed records are sent whole and in order.

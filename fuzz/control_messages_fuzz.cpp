@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decodes arbitrary bytes as any message of the control sockets, and as the data that connections
 // between nodes need: gives a message or an error, and a decoded message can be encoded again. The
 // first byte of the input selects the message.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads arbitrary bytes as the counters of another process: gives counts or an error.
 
 #include <farcall/base/error.hpp>

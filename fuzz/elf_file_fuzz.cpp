@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads arbitrary bytes as a program: finds functions, or none.
 
 #include <farcall/base/unique_fd.hpp>

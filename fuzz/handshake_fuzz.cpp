@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The handshake of a connection, at either end: preambles and admissions, nonces, proofs and
 // connect requests, right and wrong ones, in pieces of any length. Only a peer that proves to
 // belong to the job is admitted, each peer gets one decision, and bytes after the handshake stay

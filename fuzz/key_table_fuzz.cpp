@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Matches the names of a peer's callables with ours, both from arbitrary bytes. A match is a row
 // with exactly the same name and signature, which occurs once.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Peers send over a network of messages (UCX, MPI): headers of any kind, with or without the job's
 // key, and bytes of lanes in any order, while users open, read, send and close, and the network
 // sends at once, later, or never.

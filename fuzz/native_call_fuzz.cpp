@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads the signature and the payload of a native call from arbitrary bytes. Each buffer of the
 // call is then inside the payload and the reply, and no two buffers of one of them overlap.
 

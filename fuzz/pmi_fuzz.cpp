@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Speaks PMI to a process manager that sends arbitrary bytes to any request, and closes: gives a
 // value or an error, without waiting.
 

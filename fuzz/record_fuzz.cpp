@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A ring whose other side writes anything at any time, anywhere into the ring and into the counter.
 // Records and reservations are inside the ring, and peek() returns.
 //

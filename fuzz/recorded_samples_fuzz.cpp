@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads arbitrary bytes as the parts that servers' samplers send to `farcall prof`: gives samples
 // whose references are all valid, or an error.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A relay gets frames of any kind and length from either side, host and server, whole or in pieces,
 // while the near side talks, reads and closes, and a target's output is in transit. Each end
 // receives the frames of the other one in order, and the relay ends once.

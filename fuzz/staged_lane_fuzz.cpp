@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Two ends of a staged lane, and a link between them that carries bytes or whole records in amounts
 // that the input selects; a hostile peer may write to the link. With an honest peer, records are
 // read whole and in order as committed; with a hostile one, reads stay inside the ring and give the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads arbitrary bytes as a node's recorded events, and writes the timeline: gives a document
 // whose begin and end events match, or an error.
 

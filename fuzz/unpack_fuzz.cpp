@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Unpacks arguments from arbitrary bytes. The first byte of the input selects the types, the others
 // are the message. Unpacking gives values or malformed_message only; unpacked values can be packed,
 // and unpack to the same values again.

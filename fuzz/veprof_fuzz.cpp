@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads a veprof.out from arbitrary bytes: gives a table or an error.
 
 #include <tools/common/outcome.hpp>

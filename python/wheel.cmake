@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Contents of the wheel beside the Python files, which pyproject.toml names: an installation of farcall in the
 # folder of the package. A wheel has no symbolic links, so the library has one name only.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef FARCALL_TEST_WITHOUT_JOBS
 #include <farcall/farcall.hpp>
 #endif

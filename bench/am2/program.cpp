@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The two processes of `farcall bench am2`: an AM-2 program that uses farcall only through am2.h.
 // Process 0 reads the measurements from its standard input, a line each:
 //

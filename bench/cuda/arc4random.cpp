@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // For programs that are built here and run with a C library older than 2.36: std::random_device of
 // g++'s library, which is linked in, calls this function of newer ones.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Costs of the parts of a round trip, which show where the time of a call is spent.
 
 #include "session.hpp"

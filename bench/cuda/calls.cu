@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls of resident workers, one after the other.
 
 #include "session.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "circumstances.hpp"
 
 #include <bench/gpu/sampling.hpp>

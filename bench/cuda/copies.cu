@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Compares put and get with CUDA's own copies.
 
 #include "session.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The floor: one word there and back, with no work between; no call can be faster.
 
 #include "session.hpp"

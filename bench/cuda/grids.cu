@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls that launch whole grids, with the same futures as other calls.
 
 #include "session.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Costs of workers that leave and start again, and of workers that stay.
 
 #include "session.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Ends of processes with workers on a GPU: killed, and with a handler that never ends.
 
 #include "kill.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Costs of a call that is a launch.
 
 #include "session.hpp"

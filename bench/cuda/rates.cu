@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Rates of calls, from one thread of the host and from several.
 
 #include "session.hpp"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints figures of farcall_cuda_bench beside the floor, the best launch and the goals.
 
 Run as: report.py FIGURES.csv, a file that farcall_cuda_bench --csv has written. Adds the ratios to the

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs bench/cuda/run: with the real programs on threads, and with programs that misbehave.
 
 Run as: run_test.py <folder with farcall_cuda_bench> <part>, where <part> is one of PARTS.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks in a second or two that the device can be called.
 
 #include "kill.hpp"

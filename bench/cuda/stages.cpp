@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Time of a call inside a worker, by stages, which shows what is worth making faster.
 
 #include "session.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "file_work.hpp"
 
 #include <bench/runner/spin_barrier.hpp>

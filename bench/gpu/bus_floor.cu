@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bus_floor.hpp"
 #include "check.hpp"
 #include "ping_pong.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "call_stages.hpp"
 #include "check.hpp"
 #include "ping_pong.hpp"

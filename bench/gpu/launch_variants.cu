@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
 #include "functions.hpp"
 #include "launch_variants.hpp"

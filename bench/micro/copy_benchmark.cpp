@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Speed of copies by one thread between mapped memory: copy_bytes, libc's memcpy and each other
 // kernel, into shared memory (a put), out of it (a get), or between private memory.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Overhead of the HAM layer over the core: the same calls and copies through both, to the same
 // target. HAM's copies are ordered with its calls; the calls measured beside them go to another
 // target.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Cost of jobs over MPI, beside MPI's own ping-pong in the same run and between the same processes:
 // mpirun -n 2 --bind-to core farcall-bench-mpi [calls of a batch]. Name the module in
 // FARCALL_TRANSPORT_MODULES. Prints nanoseconds: median, 1st and 99th percentile of batches.

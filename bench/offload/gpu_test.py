@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures a GPU with `farcall bench offload`.
 
 Run as: gpu_test.py <farcall> <1 if it has code for GPUs, else 0>. With a GPU, the document has all its

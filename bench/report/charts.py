@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws the charts of `farcall bench … --html FILE` and `--svg FILE`.
 
 Run as: farcall-bench-charts html|svg < REPORT > FILE, where REPORT is the JSON text of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "copies.hpp"
 #include "model.hpp"
 #include "report_json.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The two ranks of an MPI ping-pong, started by `farcall bench rivals` under mpirun: a separate
 // program, so that the farcall command does not depend on MPI. Rank 0 prints the library's name and
 // then one figure per line: nanoseconds per round trip, one per batch. With "empty" it initialises

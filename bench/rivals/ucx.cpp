@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rivals.hpp"
 #if FARCALL_TOOL_HAS_UCX
 

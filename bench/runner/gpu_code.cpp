@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "gpu_code.hpp"
 
 #include <tools/common/outcome.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "functions_device.hpp"
 #include "gpu_code.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "link.hpp"
 #include "session.hpp"
 #include "ucx_floor.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server_process.hpp"
 
 #include <tools/common/forked_process.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
 #include <tools/common/gpu_text.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "spin_barrier.hpp"
 
 #include <tools/common/pinning.hpp>

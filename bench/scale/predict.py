@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Extrapolates the results of `farcall bench scale --nodes … --json` to jobs of more nodes.
 
     predict.py children.json            # documents of one launcher; the last row of each size counts

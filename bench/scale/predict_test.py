@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the arithmetic of predict.py against small cases worked out by hand."""
 
 import json

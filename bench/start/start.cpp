@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <bench/commands.hpp>
 #include <bench/runner/forwarder.hpp>
 #include <bench/runner/progress.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <bench/commands.hpp>
 #include <bench/runner/functions.hpp>
 #include <bench/runner/link.hpp>

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Installs compat/veo as the component `veo`, in one of two layouts. The component `veo_nec` exists in
 # both cases: cmake --install <build> --component veo_nec --prefix /opt/nec/ve
 #

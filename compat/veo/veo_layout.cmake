@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Folders of compat/veo: in the build tree, in which tests use the installed layout, and below the prefix.
 
 option(FARCALL_VEO_NEC_LAYOUT

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws the pictures of docs/guide/18-seeing-what-a-job-does.md, or checks that they fit the page.
 
 Run as: draw.py [--check] <farcall> <program of steps.cpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Example program of the guide's page "Seeing what a job does": it takes turns with its target, so
 // each of the two is idle while the other works.
 

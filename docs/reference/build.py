@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the reference and the guide into one site: build.py <output folder>, from the project root.
 
 Doxygen reads the headers that docs/reference/interface.txt names and copies of the Markdown pages in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes the page of the site about the Python package, from the docstrings of its public names.
 
 The files are only parsed, so the package need not be built. A public class, function or method without a docstring is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls a function in another process and prints what it returns.
 //
 //   example-01-hello                           one target process

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory on a target: allocate it, fill it, and let a function work on it there.
 #include <farcall/farcall.hpp>
 

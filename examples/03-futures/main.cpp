@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Futures: continue with then(), join with when_all(), take the first with when_any(), co_await.
 #include <farcall/farcall.hpp>
 

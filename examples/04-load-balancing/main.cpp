@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Work of very unequal size on several targets: the first idle target gets the next piece.
 #include <farcall/farcall.hpp>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Buffers without copies: written in place by the host, used in place by kernels, and copied from
 // target to target without passing through the host.
 #include <farcall/farcall.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Failures of calls, and how the caller learns of them.
 #include <farcall/farcall.hpp>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls in the other direction: a target calls the host while the host waits for it.
 #include <farcall/farcall.hpp>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// \file
 /// Sparse symmetric matrices in compressed rows, and conjugate gradients for them, without farcall.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the example like users do, and checks its exit code and output. The program is in this
 // test's folder.
 #include <sys/wait.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// \file
 /// The matrix spread over the targets of a job, row block by row block.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Conjugate gradients with the matrix-vector products on the targets of a job.
 // All code that uses farcall is here and in distributed.cpp.
 #include "distributed.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The heat equation on a ring, by equals: each node has a part of the ring, and in each step sends
 // its first and last value to its neighbours. All nodes run this main(); start it with
 //

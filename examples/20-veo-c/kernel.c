@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* The kernel: runs in a helper process. Compile it with `ncc -shared -fpic -o libkernel.so
  * kernel.c`, or with any other compiler and -g. */
 double weighted_sum(const double* values, long n, double weight) {

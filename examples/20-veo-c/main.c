@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A program for NEC's Vector Engine, as it stands: memory on the other side, and a kernel called by
  * name. Runs with: program [path of libkernel.so] */
 #include <farcall_veo.h>

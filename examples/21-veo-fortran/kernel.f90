@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: Apache-2.0
+
 ! The kernel: runs in a helper process. Fortran passes addresses; the caller puts the values on the
 ! kernel's stack.
 subroutine smooth(values, n, passes) bind(c)

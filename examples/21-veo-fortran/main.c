@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Calls a kernel in Fortran: its arguments go by address, so each is a stack argument.
  * Runs with: program [path of libkernel.so] */
 #include <farcall_veo.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kernel in C, called from Python with py-veo, NEC's binding.
 
 Needs the packages py-veo, numpy, psutil and future of the Python package index; `./run setup` puts them

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Thousands of small dense systems: shows when calls of a GPU's resident workers pay off.
 //
 //   example-30-gpu-batched                                   a device that is emulated by threads

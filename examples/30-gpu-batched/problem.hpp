@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// \file
 /// Systems to solve, and the check of their solutions.
 #pragma once

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// \file
 /// Code for the device: small dense linear systems, each solved by a team of threads.
 #pragma once

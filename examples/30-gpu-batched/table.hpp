@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// \file
 /// The table that the example prints.
 #pragma once

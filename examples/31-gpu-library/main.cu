@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A library for GPUs, here cuBLAS, between calls: the library works on one of farcall's streams,
 // and a launch after it makes a future ready.
 //

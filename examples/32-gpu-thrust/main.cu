@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Thrust between calls: its algorithms work on buffers, on one of farcall's streams, with temporary
 // memory from farcall; a future becomes ready after them.
 //

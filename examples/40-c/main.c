@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An inner product in C, spread over all targets: memory there, handlers by name, futures.
 //
 //   example-40-c                           one target process

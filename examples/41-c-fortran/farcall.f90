@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: Apache-2.0
+
 ! farcall's C interface, as far as this example needs it.
 module farcall
   use iso_c_binding

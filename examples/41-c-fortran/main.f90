@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: Apache-2.0
+
 ! Calls a Fortran function in other processes.
 !
 !   example-41-c-fortran                         one target process

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// \file
 /// Sparse symmetric positive definite matrices, of a grid and of Matrix Market files.
 #pragma once

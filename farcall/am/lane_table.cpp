@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/engine.hpp>
 #include <farcall/am/lane_table.hpp>
 #include <farcall/am/lanes_left_behind.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/dropped_errors.hpp>
 #include <farcall/am/engine.hpp>
 #include <farcall/am/requester.hpp>

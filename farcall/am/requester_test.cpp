@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/requester.hpp>
 #include <farcall/am/requester_test_support.hpp>
 #include <farcall/base/error.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/fiber_scheduler.hpp>
 #include <farcall/am/stop_state.hpp>
 #include <farcall/am/stoppable_calls.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/stoppable_calls.hpp>
 #include <tests/child.hpp>
 #include <tests/sanitizer.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/engine.hpp>
 #include <farcall/am/engine_test_support.hpp>
 #include <farcall/am/stack_state.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/timed_event.hpp>
 #include <tests/support.hpp>
 #include <tests/threads.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/wait_loop.hpp>
 
 #include <gtest/gtest.h>

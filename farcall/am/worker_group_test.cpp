@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of lanes that pass between two workers, step by step on one thread. Workers with threads of
 // their own are tested in farcall/offload/shared_workers_test.cpp.
 

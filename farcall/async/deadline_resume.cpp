@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/live_clients.hpp>
 #include <farcall/am/timed_event.hpp>
 #include <farcall/async/deadline_resume.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/async/call.hpp>
 #include <farcall/async/map.hpp>
 #include <farcall/async/stop_token.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Handlers whose result comes later: they return a future or a task, or take a reply.
 
 #include <farcall/async/call.hpp>

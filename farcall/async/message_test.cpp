@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/async/message.hpp>
 #include <tests/jobs.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/engine.hpp>
 #include <farcall/async/job_registry.hpp>
 #include <farcall/async/node.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Packers that do not read what they write: the call ends with an error that names the type, and
 // the lane goes on.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Deadlines of futures that a handler, or a function given to then(), returns.
 
 #include <farcall/async/call.hpp>

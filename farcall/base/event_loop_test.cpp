@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/event_loop.hpp>
 #include <tests/refused_calls.hpp>
 #include <tests/stress.hpp>

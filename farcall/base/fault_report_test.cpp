@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/fault_report.hpp>
 #include <tests/helper_programs.hpp>
 

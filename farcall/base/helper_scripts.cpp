@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/helper_scripts.hpp>
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// Checks that the compiler suits farcall's headers. Each header includes this file first, so that

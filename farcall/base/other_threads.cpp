@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/clock.hpp>
 #include <farcall/base/other_threads.hpp>
 

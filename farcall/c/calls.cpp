@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/interrupt.hpp>
 #include <farcall/async/stop_token.hpp>
 #include <farcall/c/convert.hpp>

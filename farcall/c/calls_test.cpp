@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that need C++: handlers that throw, and both interfaces in one program. The other tests are
 // in tests/c_interface.
 #include <farcall/c/c_test_support.hpp>

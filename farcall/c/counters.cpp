@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/c/convert.hpp>
 #include <farcall/memory/process_counters.hpp>
 #include <farcall/offload/job_counters.hpp>

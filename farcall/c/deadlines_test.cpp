@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of deadlines in the C interface. A stopped target stands for any target that does not
 // reply.
 #include <farcall/farcall.h>

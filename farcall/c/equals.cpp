@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/c/convert.hpp>
 #include <farcall/c/equals.h>
 #include <farcall/c/made_jobs.hpp>

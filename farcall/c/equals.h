@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef FARCALL_C_EQUALS_H
 #define FARCALL_C_EQUALS_H
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/c/errors.hpp>
 #include <farcall/c/function_table.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/interrupt.hpp>
 #include <farcall/async/ready_or_late.hpp>
 #include <farcall/base/kept_blocks.hpp>

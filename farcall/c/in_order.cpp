@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/c/future.hpp>
 #include <farcall/c/in_order.h>
 #include <farcall/c/spans.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Waits that a function of the program ends early. A stopped target stands for any target that does
 // not reply.
 #include <farcall/c/c_test_support.hpp>

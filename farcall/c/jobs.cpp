@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/c/convert.hpp>
 #include <farcall/c/made_jobs.hpp>
 #include <farcall/job/output_receiver.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/c/library.h>
 #include <farcall/server/server.hpp>
 #include <farcall/transport/process.hpp>

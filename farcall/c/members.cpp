@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/offload/node_change.hpp>

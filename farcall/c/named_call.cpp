@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/responder.hpp>
 #include <farcall/am/stack_state.hpp>
 #include <farcall/c/errors.hpp>

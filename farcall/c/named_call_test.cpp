@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/named_call.hpp>
 #include <farcall/call/message_handler.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/completion_descriptor.hpp>
 #include <farcall/am/continuation.hpp>
 #include <farcall/am/engine.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/c/c_test_support.hpp>
 #include <farcall/c/convert.hpp>

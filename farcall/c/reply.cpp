@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/engine.hpp>
 #include <farcall/c/reply.hpp>
 #include <farcall/call/message_handler.hpp>

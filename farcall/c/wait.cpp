@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/interrupt.hpp>
 #include <farcall/async/wait_any.hpp>
 #include <farcall/c/convert.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of aggregates with a pointer among their members, and of similar aggregates without one.
 
 #include <farcall/call/addresses.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/call/callable.hpp>
 #include <farcall/call/callable_description.hpp>
 #include <farcall/call/signature.hpp>

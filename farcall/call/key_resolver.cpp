@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/error.hpp>
 #include <farcall/base/node_table.hpp>
 #include <farcall/base/symbol_name.hpp>

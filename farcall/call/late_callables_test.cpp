@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/call/entry.hpp>
 #include <farcall/call/late_callables.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// Packing of arguments: how values are turned into the bytes of a message, and the bytes into

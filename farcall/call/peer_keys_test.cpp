@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/call/peer_keys.hpp>
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/call/program_image.hpp>
 
 #include <gtest/gtest.h>

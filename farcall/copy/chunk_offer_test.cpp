@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/copy/chunk_offer.hpp>
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Copies of ordinary memory with the peer's help.
 #include <farcall/copy/copy_test_support.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/async/combine.hpp>
 #include <farcall/async/shared_future.hpp>
 #include <farcall/base/error.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Copies in the order of calls: these tests start later operations without waiting for earlier
 // ones.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Copies in and out of shared memory, on systems that refuse cross-memory attach.
 #include <farcall/copy/copy_test_support.hpp>
 #include <farcall/copy/pipelined_copy.hpp>

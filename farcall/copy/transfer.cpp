@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/timed_event.hpp>
 #include <farcall/async/call.hpp>
 #include <farcall/base/error.hpp>

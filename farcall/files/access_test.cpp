@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/error.hpp>
 #include <farcall/files/access.hpp>
 #include <farcall/files/files_test_support.hpp>

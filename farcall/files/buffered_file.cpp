@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/files/buffered_file.hpp>
 #include <farcall/files/transfers.hpp>
 

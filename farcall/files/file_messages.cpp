@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/files/file_messages.hpp>
 #include <farcall/files/user_memory.hpp>
 

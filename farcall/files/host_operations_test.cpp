@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Operations of targets on files of the host, over shared memory and over connections.
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/files/file_calls.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/responder.hpp>
 #include <farcall/call/result.hpp>
 #include <farcall/files/file_messages.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef FARCALL_FILES_IO_TABLE_H
 #define FARCALL_FILES_IO_TABLE_H
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/files/io_socket.h>
 #include <farcall/files/mounted_files.hpp>
 

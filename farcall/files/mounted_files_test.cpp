@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/files/file_calls.hpp>
 #include <farcall/files/files_test_support.hpp>
 #include <farcall/files/mounted_files.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/files/read_ahead.hpp>
 #include <farcall/files/transfers.hpp>
 #include <farcall/files/user_memory.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/files/user_memory.hpp>
 #include <farcall/memory/access_check.hpp>
 #include <farcall/memory/copy.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// GPUs as nodes: functions with code for devices, launches, and operations on devices. Readers

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Part of the library that the linker includes only in programs with GPU code, because the
 // registration of such code calls the functions at the end of this file.
 

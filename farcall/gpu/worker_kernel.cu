@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/gpu/transport/block_team.cuh>
 #include <farcall/gpu/worker.hpp>
 #include <farcall/gpu/worker_kernel.hpp>

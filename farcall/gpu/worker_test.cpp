@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests a worker on an emulated device, at the level of records, also with faulty devices and
 // hosts.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/job/mpi_state.hpp>
 
 #include <cstddef>

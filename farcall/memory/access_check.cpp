@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/memory_file.hpp>
 #include <farcall/memory/access_check.hpp>
 

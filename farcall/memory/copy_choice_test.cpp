@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/memory/copy_choice.hpp>
 
 #include <gtest/gtest.h>

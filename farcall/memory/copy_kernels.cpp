@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/bytes.hpp>
 #include <farcall/memory/copy_kernels.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/fork.hpp>
 #include <farcall/base/system_call.hpp>
 #include <farcall/memory/biased_lock.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/memory/record_assembler.hpp>
 #include <farcall/memory/ring.hpp>

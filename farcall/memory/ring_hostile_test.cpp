@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A faulty or malicious peer may write anything into a ring, and harms only itself.
 
 #include <farcall/memory/ring.hpp>

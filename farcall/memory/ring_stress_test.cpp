@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Two threads and the two rings of a lane, at full speed. Meant for ThreadSanitizer too.
 
 #include <farcall/memory/doorbell.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/call/message_handler.hpp>
 #include <farcall/memory/process_counters.hpp>
 #include <farcall/native/native_call.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/native/arguments.hpp>
 #include <farcall/native/register_call.hpp>
 #include <tests/jobs.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/native/signature.hpp>
 #include <tests/jobs.hpp>
 

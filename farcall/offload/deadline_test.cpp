@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Deadlines of operations other than calls: memory, copies, coroutines, destructors. A stopped
 // target represents all targets that do not reply.
 

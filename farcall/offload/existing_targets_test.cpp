@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Jobs of processes that exist already, such as a launcher's ranks.
 
 #include <farcall/async/call.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Processes that fork while they have a job: the child may only destroy the objects that it has
 // inherited, and the parent is not disturbed.
 

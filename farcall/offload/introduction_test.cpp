@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Introductions of targets, when one first uses the other.
 
 #include <farcall/async/call.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/async/job_registry.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/fault_report.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // job::counters(): counts of a process in a job, and how other processes read them.
 
 #include <farcall/base/unique_fd.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls, copies and handlers that are under way when a job ends, and objects that outlive it.
 
 #include <farcall/async/call.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/continuation.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Nodes that join and leave while a job runs.
 
 #include <farcall/async/call.hpp>

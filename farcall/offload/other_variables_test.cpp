@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/settings_table.hpp>
 #include <farcall/offload/other_variables.hpp>
 #include <farcall/transport/process.hpp>

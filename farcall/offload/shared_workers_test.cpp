@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Several workers of a target: another worker takes over the lanes of a busy one.
 
 #include <farcall/async/call.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // job::wait_fd(): a program that sleeps in poll() or epoll_wait() is woken by every completion.
 
 #include <farcall/base/unique_fd.hpp>

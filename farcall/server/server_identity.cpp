@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/log.hpp>
 #include <farcall/server/client_quota.hpp>
 #include <farcall/server/server_identity.hpp>

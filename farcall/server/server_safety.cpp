@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/error.hpp>
 #include <farcall/server/server_safety.hpp>
 #include <farcall/transport/tcp/socket.hpp>

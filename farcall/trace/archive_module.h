@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef FARCALL_TRACE_ARCHIVE_MODULE_H
 #define FARCALL_TRACE_ARCHIVE_MODULE_H
 

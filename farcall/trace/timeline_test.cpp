@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/trace/timeline.hpp>
 #include <farcall/trace/timeline_test_support.hpp>
 

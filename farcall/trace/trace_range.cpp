@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/trace/recorder.hpp>
 #include <farcall/trace/trace_range.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/error.hpp>
 #include <farcall/transport/card.hpp>
 #include <tests/support.hpp>

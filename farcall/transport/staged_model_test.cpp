@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Walks through all interleavings of two users, two ends and a link between them, with the
 // library's own next(): a breadth-first search over all combined states.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/start_mark.hpp>
 

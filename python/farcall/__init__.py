@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls Python functions in other processes.
 
     import farcall

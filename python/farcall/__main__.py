@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The farcall command: python -m farcall. With "serve", also serves Python functions."""
 
 from __future__ import annotations

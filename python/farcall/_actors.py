@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Actors: objects that live on a worker, and the handles by which all processes of the job call them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of the arguments of Executor, whose errors say what to pass instead."""
 
 from __future__ import annotations

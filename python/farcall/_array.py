@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays in the shared memory of workers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Futures in event loops of asyncio."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of python -m farcall.bench: calls of farcall, and of executors with which users compare it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory on nodes of every kind, and plain copies to and from it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls of a pool, its workers, and its settings."""
 
 from __future__ import annotations

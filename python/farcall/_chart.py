@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws figures as bars, in SVG that is readable on light and dark pages."""
 
 from __future__ import annotations

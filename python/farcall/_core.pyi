@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of the extension module; see python/src."""
 
 from collections.abc import Callable, Iterator

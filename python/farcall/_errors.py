@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exceptions of the package, and exceptions of tasks on their way to the caller."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions that have a number, as programs see them."""
 
 from __future__ import annotations

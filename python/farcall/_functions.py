@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers of functions, by which workers know them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executors without workers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs with targets of every kind, and their nodes."""
 
 from __future__ import annotations

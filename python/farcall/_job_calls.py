@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Futures of calls to nodes of a Job."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thread that gets lines of targets and changes of nodes from farcall."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of Executor.map(), which reads its arguments a little ahead, in chunks of a suitable size."""
 
 from __future__ import annotations

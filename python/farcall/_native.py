@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions in C on nodes: libraries, prototypes and signatures."""
 
 from __future__ import annotations

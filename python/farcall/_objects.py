@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects of actors that live in this worker."""
 
 from __future__ import annotations

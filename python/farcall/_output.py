@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines that workers print, and their log records, on their way to the program."""
 
 from __future__ import annotations

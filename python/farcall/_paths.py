@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths of the farcall command, the headers and the library of the package."""
 
 from __future__ import annotations

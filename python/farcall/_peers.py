@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The executor of tasks: calls from a worker to all workers of its job."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pickles of arguments, results and functions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Part of the pool: calls for given workers, and calls of actors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pools of workers: which worker runs which call, and what happens when calls and workers end."""
 
 from __future__ import annotations

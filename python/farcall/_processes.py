@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes of workers, as the host sees them: starts the zygote, and asks it for workers."""
 
 from __future__ import annotations

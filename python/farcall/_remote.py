@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workers that farcall starts from URLs, on this machine and on others, in place of forked workers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Targets that run Python, and that were not forked from a zygote: of a Job on this machine, and of servers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs of equals: every process runs the program, as in MPI."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workers of a pool: how they are started, watched, replaced and ended."""
 
 from __future__ import annotations

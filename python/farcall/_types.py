@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of C for annotations of Python functions that stand for functions in C."""
 
 from __future__ import annotations

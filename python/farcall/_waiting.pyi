@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of functions that wait for several futures, which keep the class of the futures."""
 
 import concurrent.futures

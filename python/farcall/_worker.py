@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Life of a worker: a forked process that runs tasks until the job of its host ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Zygote: a clean process without threads, from which workers are forked.
 
 The process has imported farcall and the modules of `preload`, and nothing of the host's program. When the host ends,

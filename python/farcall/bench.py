@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures calls of farcall beside calls of other executors: python -m farcall.bench.
 
 Each figure is the median of samples, and the least sample in parentheses. Cases of a group are measured in turns, so

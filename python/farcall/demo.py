@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls a Python function in another process, and prints the time of a call: python -m farcall.demo."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Backend of joblib: farcall.joblib.register(), then joblib.parallel_config("farcall").
 
 joblib.Parallel, and packages that use it, such as scikit-learn, then call their functions on workers of farcall.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef FARCALL_PYTHON_BLOCKS_H
 #define FARCALL_PYTHON_BLOCKS_H
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core.h"
 
 // The type Results: an iterator over the elements of lists that another iterator gives. Each

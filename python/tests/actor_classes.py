@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Classes of actors, and tasks that use actors."""
 
 import asyncio

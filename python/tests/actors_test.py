@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of calls on given workers, and of actors."""
 
 import asyncio

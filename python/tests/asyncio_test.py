@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of futures in event loops of asyncio."""
 
 import asyncio

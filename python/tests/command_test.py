@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of python -m farcall, and of workers behind a server that it starts."""
 
 import concurrent.futures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the extension module, with a worker that is a forked process."""
 
 import operator

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs CPython's own tests of concurrent.futures with farcall.Executor and farcall.Future.
 
 Exits with status 77 if this Python has no tests (Debian's package libpython3.11-testsuite).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of large arguments and results of calls, which pass through blocks of shared memory."""
 
 import faulthandler

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of workers, hosts and programs that end at bad times."""
 
 import concurrent.futures

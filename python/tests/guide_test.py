@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the Python code of the guide's pages, and compares its output with the pages."""
 
 import importlib.util

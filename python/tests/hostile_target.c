@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Program of targets for hostile_test.py: its handlers reply to a host with any bytes.
 
 #include <farcall/farcall.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of bytes that broken or hostile processes of a job send."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of limits of executors: memory, repeated calls, arguments, and uses at unusual times."""
 
 import concurrent.futures

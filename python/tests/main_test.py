@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of functions that workers cannot import: of __main__, lambdas, closures."""
 
 import os

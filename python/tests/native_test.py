@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of functions in C on nodes of a farcall.Job."""
 
 import array

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of lines and log records of workers, also in a notebook."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of packages that use farcall: joblib, scikit-learn, dask and tqdm."""
 
 import importlib.util

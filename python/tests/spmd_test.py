@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of jobs of equals: farcall.spmd()."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of calls that are stopped, and of time limits."""
 
 import concurrent.futures

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Program of targets for native_test.py: handlers, and functions that are called by their symbols.
 
 #include <farcall/farcall.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Module that reads the limit of threads when it is imported, like numerical libraries."""
 
 import os

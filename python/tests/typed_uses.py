@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses of the package, whose types typing_test.py checks. The code never runs.
 
 A comment `type: ignore` marks an error that both checkers must report: mypy --strict and pyright complain about such a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the types of the package, of uses that must and must not be allowed, and of the code in the guide.
 
 typing_test.py [FOLDER]: the folder has the Python package mypy, if it is not installed. pyright runs, too, if it is in

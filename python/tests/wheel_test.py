@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests the source package and the wheel, which are installed without the rest of the tree and without a compiler.
 
 wheel_test.py --wheel FILE [INTERPRETER…] tests a wheel. wheel_test.py --library FILE --command FILE [INTERPRETER…]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of named handlers, calls and their errors, between hosts and targets.
 #include "check.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Checks for the test programs in C.
 #ifndef TESTS_C_INTERFACE_CHECK_H
 #define TESTS_C_INTERFACE_CHECK_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests the C interface from Python, like a binding: ctypes_test.py <path of libfarcall.so>
 <path of farcall.h>.
 

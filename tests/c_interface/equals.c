@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of jobs of equals. Every node runs this program. The arguments are the number of nodes, and
 // the name of a test of failures, or none.
 #include "check.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of futures, copies, and memory on nodes.
 #include "check.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of copies that are ordered with the calls of a lane.
 #include "check.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of the start and end of jobs, of node descriptions, and of several jobs at a time.
 #include "check.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests handlers of a library that is loaded while the job runs, first on the host and then on the
 // target. Usage: program <path of the library>
 #include "check.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A library for late.c, which registers its handlers when it is loaded.
 #include <farcall/farcall.h>
 

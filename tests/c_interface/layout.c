@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Layouts and numbers on which compiled programs and bindings rely. Members may only be added at
 // the end of fc_job_options and fc_node_description, and numbers may only be added.
 #include <farcall/c/library.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of calls of functions of a shared library, which is named on the command line: the header
 // compiles as C, and values and buffers have their members.
 #include "check.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of memory that the program keeps mapped, in place of its job.
 #include "check.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of jobs whose nodes are added, removed and restarted.
 #include "check.h"
 

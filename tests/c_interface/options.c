@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of the options of a job, and of the lines that its targets print.
 #include "check.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of jobs that start without targets, and to which the program adds processes that it forks.
 #include "check.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of messages of several parts, and of completion queues.
 #include "check.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that `./run help` lists every command, and that `.ci/run` runs each in some form.
 
 Run as: check_commands.py [project root]. `.ci/run` runs in a temporary folder, with a stand-in for `run`

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests that check_commands.py finds each kind of problem, and that ./run refuses unknown words.
 
 Run as: check_commands_test.py [project root]

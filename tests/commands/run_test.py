@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests how ./run and .ci/run handle users' mistakes and failing tools. Stand-ins for the tools record calls.
 
 Run as: run_test.py [project root]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: an argument of this call does not convert to the function's parameter
 // names: std::(__cxx11::)?(basic_)?string
 #include <farcall/farcall.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: a C array cannot be sent: pass a std::array
 // names: not_packable<(const )?int ?\[3\]>
 #include <farcall/farcall.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: a buffer, future or lane stays where it is: pass buffer.span\(\)
 // names: not_packable<farcall::buffer<int> ?>
 #include <farcall/farcall.hpp>

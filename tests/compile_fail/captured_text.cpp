@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: this lambda or functor cannot be sent
 // names: lambda
 #include <farcall/farcall.hpp>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that a program does not link if its containers have another layout than the library's.
 
 Run as: check_container_layout.py <project root>. Compiles a job with g++ for each layout of libstdc++. The

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the error text for a program that is compiled as C++17, or without exceptions.
 
 Run as: check_language.py <project root>. Compiles farcall.hpp in both ways, with g++, and with clang++-19

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: a function for devices takes and returns what is trivially copyable
 // names: packs_to_devices<int, std::(__cxx11::)?basic_string<char
 #include <farcall/gpu/gpu.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: this type cannot be sent: it is not trivially copyable and has no packer
 // names: person
 // first: not_packable<person>|is_free_of<person

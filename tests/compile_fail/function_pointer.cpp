@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: a pointer to a function cannot be sent as an argument
 // names: not_packable<int ?\(\*\)\(int\)>
 #include <farcall/call/pack.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: the farcall::packer of this type does not fit: it needs `static void pack
 // names: not_packable<person>
 #include <farcall/call/pack.hpp>

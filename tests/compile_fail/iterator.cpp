@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: this type refers to memory of this node
 // names: not_packable<__gnu_cxx::__normal_iterator<int ?\*.*>
 #include <farcall/call/pack.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: the first argument says where to call: a node
 // names: farcall::job
 #include <farcall/farcall.hpp>

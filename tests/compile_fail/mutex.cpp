@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: this type can be neither copied nor moved, so it cannot be sent
 // names: not_packable<guarded>
 #include <farcall/farcall.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: Specialise farcall::packer for it, with `static void pack.*`static T unpack
 // names: not_packable<person>
 // first: not_packable<person>|is_free_of<person

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: without -fno-rtti
 // names: knows callables by the names of their types
 // flags: -fno-rtti

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: a member of this type is a pointer, which means nothing on another node
 // names: image
 // first: not_packable<image>|is_free_of<image

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: a raw pointer cannot be sent.*Pass the value, a std::span<const T>
 // names: not_packable<int ?\*>
 #include <farcall/call/pack.hpp>

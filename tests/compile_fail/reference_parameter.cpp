@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: a parameter of type T& cannot be sent: the target would change a copy
 // names: packed_parameter<int ?&>
 #include <farcall/farcall.hpp>

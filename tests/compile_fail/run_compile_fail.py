@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compiles programs that must not compile, and checks the error.
 
 Run as: run_compile_fail.py <project root> [file.cpp ...]. Each .cpp file of this folder begins with

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: shared ownership cannot reach across nodes.*std::unique_ptr
 // names: not_packable<std::shared_ptr<int> ?>
 #include <farcall/call/pack.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: a view needs elements that are copied byte by byte
 // names: not_packable<std::span<const .*string.*> ?>
 #include <farcall/call/pack.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: a raw pointer cannot be sent.*std::string_view
 // names: not_packable<const char ?\*>
 #include <farcall/call/pack.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: success
 // flags: -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
 #include <farcall/async/sender.hpp>

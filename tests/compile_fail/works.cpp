@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: success
 // Most other files of this folder differ from this one in the type only.
 #include <farcall/call/pack.hpp>

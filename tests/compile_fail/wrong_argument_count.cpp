@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // expect: this call gives more or fewer arguments than the function has parameters
 // names: int ?\(\*\)\(int, int\)
 #include <farcall/farcall.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of RMA engines: map, put and get.
 
 #include <tests/conformance/conformance.hpp>

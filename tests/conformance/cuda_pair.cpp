@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A pair of a process that owns a device, and the device, whose end of the lanes is the workers'
 // code.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of nodes that end with open lanes.
 
 #include <tests/conformance/conformance.hpp>

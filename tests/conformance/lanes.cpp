@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that open, accept and close lanes.
 
 #include <farcall/base/error.hpp>

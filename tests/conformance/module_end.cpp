@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/transport_module.hpp>
 #include <tests/conformance/module_end.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/memory/segment.hpp>
 #include <farcall/transport/self/self.hpp>
 #include <farcall/transport/shm/shm.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that all records arrive, complete and in order.
 
 #include <tests/conformance/conformance.hpp>

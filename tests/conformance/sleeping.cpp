@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that records, lanes and closes wake sleeping threads.
 
 #include <tests/conformance/conformance.hpp>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the machine code of a program for GPUs.
 
 Run as: check_machine_code.py <program> <architecture>…, such as sm_90. For each architecture:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of devices on a GPU. They skip without one.
 
 #include <tests/conformance/device.hpp>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests the files of deploy/: the units like systemd, the entry point of the image like a container.
 
 Run as: deploy_test.py <farcall> <program of a job that ends with its standard input> <part>, where

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+
 # Waits until `./run test` has built the programs for other machines, which it does while other tests run.
 # Fails if that build fails or is killed. Succeeds at once if `./run test` started no such build.
 set -u

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that await_cross.sh waits for the build of programs for other machines, and fails if it fails."""
 
 import os

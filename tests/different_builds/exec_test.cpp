@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of exec targets, whose URL has a command line.
 #include "tests/different_builds/different_builds.hpp"
 #include "tests/different_builds/program.hpp"

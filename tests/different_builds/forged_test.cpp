@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests that the host refuses targets with another byte order or pointer size. The forging target
 // only pretends to have them.
 #include <farcall/farcall.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A target that pretends to be on another kind of machine, for forged_test.cpp.
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/transport/card.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of a target built with libc++ and a host built with libstdc++: calls with types of equal
 // layout work, and others are refused.
 #include "tests/different_builds/different_builds.hpp"

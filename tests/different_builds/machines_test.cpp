@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of values, memory, nested calls and failures between programs of different builds and
 // machines. calls_test.cpp instantiates the tests with the programs.
 #include "tests/different_builds/different_builds.hpp"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs an example on this machine, with two emulated targets that run its build for another machine.
 
 Run as: run_emulated.py <machine> <build folder of that machine> [--veo] <program> [argument...].

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/different_builds/values.hpp"
 
 #include "tests/different_builds/program.hpp"

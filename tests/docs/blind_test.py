@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares how well readers understand our prose and other projects' prose. Projects' names are hidden.
 
   blind_test.py draw SHEET KEY FOLDER…  writes a sheet of comments and paragraphs in a random order, and

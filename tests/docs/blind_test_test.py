@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests blind_test.py with a small project in place of another one."""
 
 import pathlib

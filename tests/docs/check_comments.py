@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the comments of public headers: check_comments.py [project root].
 
 * In each header that farcall.hpp includes, directly or not, each class, enum, concept and free function

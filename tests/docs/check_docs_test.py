@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests check_comments.py, check_markdown.py and check_glossary.py: each test breaks one rule, which must be found."""
 
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that pages agree on their terms: check_glossary.py [project root]
 
 * docs/glossary.md has one entry for each term.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the language of comments, Markdown pages, messages, test names and commits.
 
   check_language.py                 fails if a folder has become worse than its row of the baseline,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests that check_language.py fails for each of its reasons, in temporary git repositories."""
 
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the Markdown pages: check_markdown.py [project root] [-- compiler and its options].
 
 * A link leads to a file or folder that exists, and to a heading that exists if it names one.

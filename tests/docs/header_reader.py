@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the declarations and comments of a C++ header of this tree.
 
 The reader is a tokenizer and a stack of scopes. It knows the style of this tree rather than all of C++.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rates of the language check by folder, and the file that holds them at a commit: the baseline."""
 
 import collections

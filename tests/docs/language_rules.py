@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judges passages by the rules of language, and counts retired words.
 
 The rules separate sentences that readers understand at once from sentences that they read twice. A

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests that each rule of language_rules.py finds wrong sentences, and accepts the corrected ones."""
 
 import unittest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Extracts the passages of a file: comments, paragraphs, messages and names of tests.
 
 A passage is a run of words that is read at once: a comment, a paragraph, a list item, a cell of a

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests that passages.py finds the prose of each language, and no code."""
 
 import unittest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the text files of the tree, as they are now and as they were at a commit."""
 
 import fnmatch

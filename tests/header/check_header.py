@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the cost of including <farcall/farcall.hpp>: the number of preprocessed lines has a limit, and
 some headers must not be included.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that each C++ file includes the standard headers whose names it uses, itself or by other files of this project.
 
 `./run headers` compiles each file alone, but with all standard headers precompiled, which saves half of

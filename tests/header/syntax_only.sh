@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
 # Compiler launcher of the preset `headers`, which checks that each file compiles, and uses no object:
 # checks the syntax only, and creates an empty file in place of the object. The standard headers of C++
 # come from std.pch or std-pic.pch in the build folder, which ./run headers makes. Missing includes of

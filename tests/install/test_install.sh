@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+
 # Installs the built tree into a temporary prefix, then builds and runs a consumer against it, once
 # with find_package and once with pkg-config.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Counts the instructions that a call costs its caller in a window of 256, from making the call to
 taking its result, and checks that the number has not risen.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// Each source of this program includes this header first. The program compiles its own copy of the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs the other side of a ring inside every window between two steps of one side, in all possible
 // orders. One thread runs both sides, so that the test certainly reaches each order.
 

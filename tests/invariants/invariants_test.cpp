@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/invariants/allocations.hpp"
 #include "tests/invariants/tracer.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loaded by late_library_test.cpp while its job runs.
 #include "tests/late_library/late_library.hpp"
 

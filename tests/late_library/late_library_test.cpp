@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests callables of a library that host and targets load while the job runs.
 #include "tests/late_library/late_library.hpp"
 

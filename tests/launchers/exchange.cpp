@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the interface of process managers, without a job: each process puts a value of 3,000 bytes,
 // and reads the values of all others. Started by mpiexec, srun or mpirun; exit status 77 if no
 // launcher has started it. Arguments: "die" makes the last process end without notice after the

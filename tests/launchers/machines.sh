@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
 # Emulates three machines on this one:
 #   machines.sh up | down | run MPIRUN-ARGUMENTS | agent HOST COMMAND | unplug N | plug N | crash N
 # Each has its own namespaces of network (10.203.78.1 to .3), processes and host name.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An MPI program that also makes a farcall job: argument 1 selects the order.
 
 #include <farcall/farcall.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program for launchers such as mpirun; its first argument selects a part.
 
 #include <farcall/farcall.hpp>

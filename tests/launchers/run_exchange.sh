@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+
 # Starts four processes that exchange values, and a farcall job, with a launcher of this machine.
 # Exit status 77, with the reason, if the launcher is not installed or cannot run here.
 set -u

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+
 # Runs a Slurm cluster of this machine alone, in its own folder: without systemd and control
 # groups, independent of any other Slurm. Needs root, for slurmd, and Debian's packages slurmctld, slurmd,
 # slurm-client, munge and slurm-wlm-basic-plugins.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the shape of the tree: includes, READMEs, file lengths, build lists, settings, schemes.
 
 Reads the order of layers from the table in docs/architecture.md, so that the page and the check agree.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests check_layers.py: each test breaks one rule, which must be found."""
 
 import pathlib

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Jobs, and objects that belong to them, end in any order, with calls outstanding. Each combination
 // runs in its own process.
 

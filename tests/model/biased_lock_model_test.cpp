@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks the library's biased lock in every order of the operations of its owner and other threads.
 
 #include <farcall/base/fork.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks the library's doorbells in every order of the operations of sleepers and senders.
 
 #include <farcall/memory/doorbell.hpp>

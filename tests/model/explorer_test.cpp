@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of the explorer, with small programs whose possible results are known.
 
 #include <tests/model/explorer.hpp>

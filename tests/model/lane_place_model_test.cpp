@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks how lanes pass between workers, with the library's lane_place, in every order of the
 // operations of serving workers, taking workers and senders.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks the library's ring in every order of the operations of a sender and a receiver.
 
 #include <tests/model/checked_ring.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // Included first in the checked sources, of this program and of the library. The macros below

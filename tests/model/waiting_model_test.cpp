@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks a thread that sleeps for the reply to its call while another thread takes the replies of
 // the same lane. engine and requester need the rest of the library, so this is a model of
 // waiter::sleep() with its reply_wait (farcall/am/waiter.cpp) and of requester::pump() and

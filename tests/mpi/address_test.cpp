@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of MPI addresses in cards. They need no MPI.
 
 #include <farcall/base/error.hpp>

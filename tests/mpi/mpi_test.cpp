@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of jobs whose processes mpirun starts, and whose nodes use the mpi transport from its
 // module.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program that loads another MPI library, argument 1. Argument 2 is "linked" to imitate a program
 // linked with it, or "used" for an interpreter whose module uses it. Prints whether the mpi
 // transport is available. Exits with 77 if the library is not installed.

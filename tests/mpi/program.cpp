@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program that mpirun starts, whose nodes use the mpi transport. The first argument selects the
 // test.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions that tests of native calls call: plain C without farcall.
 #include <ctype.h>
 #include <errno.h>

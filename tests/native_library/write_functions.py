@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes functions with random signatures in C, and a table of them: write_functions.py <folder>
 
 functions.c has the functions. Each stores its arguments where `recorded` finds them, and returns one of

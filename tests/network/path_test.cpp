@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/network/support.hpp"
 
 #include <farcall/base/unique_fd.hpp>

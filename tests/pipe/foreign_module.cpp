@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A module that claims to be built for an earlier version of farcall's module interface.
 
 #include <farcall/transport/transport_module.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Jobs whose targets the host reaches over a transport that the program loads as a module.
 
 #include <farcall/transport/transport_module.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The pipe transport as a module, which programs load.
 
 #include "pipe_transport.hpp"

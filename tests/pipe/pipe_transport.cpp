@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "pipe_transport.hpp"
 
 #include <farcall/base/byte_stream.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Many small programs, each a tree of calls between four nodes that follows from a seed. The test
 // computes a program's result from the seed without any call; a watchdog ends a program that hangs.
 //

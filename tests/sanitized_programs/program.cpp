@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Handlers of a target throw while other handlers of the same worker wait. AddressSanitizer reads
 // the stack of the throwing thread, which is a fiber's stack here.
 #include <farcall/farcall.hpp>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints the build targets that `./run test -R x` needs.
 
 Run as: targets_of_tests.py <build folder> <ctest argument>... Prints one target a line. Prints `all`

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that targets_of_tests.py finds the targets of each kind of test, and chooses `all` if unsure."""
 
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program with its targets on a server that this script starts.
 
 run_served.py FARCALL TARGETS [--helper HELPER] PROGRAM [argument…]

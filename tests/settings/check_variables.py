@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that docs/settings.md has every FARCALL_ variable that the tree reads or sets.
 
 Run as: check_variables.py [project root]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests that check_variables.py finds variables that the page lacks."""
 
 import pathlib

@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+
 # Installs a build of farcall as a shared library, and runs programs that find the library with
 # find_package and with pkg-config.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that g++ and clang++ give functions the same signature texts.
 
 Run as: compare_signatures.py <project root>. Exits with 77 if one of the compilers is missing.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Prints the signature text of many function types, one a line, to compare compilers.
 
 #include <farcall/call/signature.hpp>

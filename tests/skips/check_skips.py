@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the tests that ctest skipped with the expected skips.
 
 Run as: check_skips.py <junit file of ctest> <expected_skips.txt> [thing=reason…]. Each `thing` is lacking

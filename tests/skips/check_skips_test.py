@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests that check_skips.py tells expected skips from unexpected ones."""
 
 import io

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints the files that took longest to build, and the tests that took longest to run.
 
 Run as: slowest.py <junit file of ctest> <build folder of ninja>... A file's time is the time

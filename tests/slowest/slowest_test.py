@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests that slowest.py reads the logs of ninja and ctest, and puts the slowest first."""
 
 import io

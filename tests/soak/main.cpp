@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/sanitizer.hpp"
 #include "tests/soak/soak.hpp"
 

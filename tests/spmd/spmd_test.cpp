@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/tcp/handshake.hpp>
 #include <tests/command.hpp>
 #include <tests/helper_programs.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Runs a shell command on the job's first target and ends with its status:
 //
 //   farcall run --host-files=FOLDER farcall_command_on_target hide|keep FOLDER COMMAND

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs modules of CPython's own tests in the working folder, and writes a line for each test.
 
 Run as: cpython_tests.py FOLDER RESULTS MODULE…. FOLDER has the modules; a package counts as all of its

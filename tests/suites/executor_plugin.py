@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plug-in of pytest that gives the tests of another project farcall's executor in place of their own.
 
 The variable EXECUTOR_SUITE names the project. Attributes that the tests read, and that are no part of the interface of

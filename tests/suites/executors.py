@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs test suites of other executors with farcall.Executor: executors.py NAME FOLDER [TEST…].
 
 `./run suites` runs this program with the package of build/release. It prints the number of tests, and each test whose

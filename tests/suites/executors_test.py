@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests that executors.py reads results, and that it finds each kind of problem."""
 
 import unittest

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs test suites of other projects over host files.
 
 `./run suites` and the tests suites.* run this program with the options --farcall, --program and --way. It runs

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The threads of a job that uses all kinds of threads have the names in docs/architecture.md.
 
 #include <farcall/async/stop_token.hpp>

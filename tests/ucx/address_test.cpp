@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Addresses of UCX workers in cards. These tests need no UCX library.
 
 #include <farcall/base/error.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Jobs whose targets the host reaches over UCX, with the module that programs load.
 
 #include <farcall/transport/transport_entry.hpp>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compiles the core of a target for NEC's vector engine with Debian's clang.
 
 Run as: check_vector_engine.py <project root>. Debian has no headers for that machine. The headers for

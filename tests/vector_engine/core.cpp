@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Uses the templates of packing, dispatch and rings that a target needs, so that the compiler
 // generates their code.
 #include <farcall/farcall.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // This is the only file that includes CLI11, because CLI11 takes seconds to compile.
 
 #include "command_line.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "key_in_memory.hpp"
 #include "outcome.hpp"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the files of `farcall bench … --html FILE --svg FILE` with third-party parsers and a browser.
 
 Run as: bench_report_test.py <farcall> <part>, where <part> is one of PARTS. Exit status 77: there is no

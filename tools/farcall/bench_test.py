@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests `farcall bench`: its figures, and the options that it passes on to farcall-bench.
 
 Run as: bench_test.py <farcall> <part>, where <part> is one of PARTS.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Starts the farcall command from a program that ignores SIGCHLD, which its children inherit.
 
 Run as: children_test.py <farcall> <program> <1 if the command has the profiler, else 0>

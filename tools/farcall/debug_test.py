@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests `farcall run --gdb`, `--valgrind` and `--wrap`, which start nodes by other commands.
 
 Run as: debug_test.py <farcall> <program> <part>, where <part> is one of PARTS.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Program for the tests of `farcall functions` and of debuggers.
 //
 //   debugged_program status S    calls every target; the host ends with status S

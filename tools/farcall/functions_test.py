@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests `farcall functions`, which prints programs' tables.
 
 Run as: functions_test.py <farcall> <program> <other program>, where both are built from one source

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "passed_sockets.hpp"
 
 #include <tools/common/outcome.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "program_tables.hpp"
 
 #include "run_plan.hpp"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Servers and hosts for the tests of `farcall serve`."""
 
 import contextlib

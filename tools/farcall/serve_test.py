@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of operating `farcall serve`: logs, pages, signals, service managers, core dumps.
 
 Run as: serve_test.py <farcall> <program of a job that ends with its standard input> <part>, where

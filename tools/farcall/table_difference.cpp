@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "table_difference.hpp"
 
 #include <farcall/call/callable_description.hpp>

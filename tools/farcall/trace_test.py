@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Timelines of jobs: `farcall run --trace` and FARCALL_TRACE.
 
 Run as: trace_test.py <farcall> <program> <part>, where <part> is one of PARTS. Checks the files

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Functions for trace_test.py that are called by names. Two of the names are encodings of C++
  * types. */
 #include <farcall/farcall.h>

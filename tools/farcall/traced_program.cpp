@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Program that the tests of timelines trace.
 //
 //   traced_program calls    makes calls of all kinds, alone and several at once, copies and ranges

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the table of the C library's functions: check_exports.py [--update] LIBRARY CLANG [LIBC]
 
 LIBRARY is libfarcall-io.so. libc_exports.txt has a row for each function that the C library exports: its name, a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io_test_support.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef FARCALL_TOOLS_IO_H
 #define FARCALL_TOOLS_IO_H
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the functions that the C library exports, and the parameters that its headers declare."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests what `farcall run` says of the way in which targets use files of the host.
 
 Run as: way_test.py <farcall> <libfarcall-io.so> <program of a job that ends with its standard

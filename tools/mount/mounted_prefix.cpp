@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "mounted_prefix.hpp"
 
 #include "mount_point.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Program that is linked statically: copies a file to its standard output. */
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes profiles in all formats into a folder, for third-party readers: the example, an empty one,
 // and random ones. PREFIX.samples beside each has its number of samples.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reads profiles in each format with third-party readers, and compares the profiles with each other.
 
 Run as: formats_test.py <farcall-profile-formats> <part>, where <part> is one of PARTS. Exit status

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "modules.hpp"
 
 #include "perf_map.hpp"

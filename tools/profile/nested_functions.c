@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Functions for a test of the symbolizer. outer_work() contains nested_work(), as GNU C allows, but
  * the addresses of nested_work() are outside of outer_work(). inlined_step() is inlined into
  * nested_work(). */

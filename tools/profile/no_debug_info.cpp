@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "debug_info.hpp"
 
 /// This file replaces debug_info.cpp if the program is built without libdw.

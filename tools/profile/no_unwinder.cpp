@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "unwinder.hpp"
 
 /// This file replaces unwinder.cpp if the program is built without libdw.

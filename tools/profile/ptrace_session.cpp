@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ptrace_session.hpp"
 
 #include "perf_session.hpp"

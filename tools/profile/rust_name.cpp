@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rust_name.hpp"
 
 #include "elf_file.hpp"

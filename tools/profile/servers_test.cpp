@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "perf_events.hpp"
 #include "processes.hpp"
 #include "remote_samplers.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "node_rates.hpp"
 
 #include <farcall/am/message.hpp>

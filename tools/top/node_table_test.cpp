@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "node_table.hpp"
 
 #include <tools/common/table.hpp>

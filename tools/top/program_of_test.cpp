@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A job that keeps two targets at work until its standard input ends, for top_test.py.
 
 #include <farcall/farcall.h>

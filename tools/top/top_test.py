@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs `farcall top` on a running job, with each of its outputs.
 
 Run as: top_test.py <farcall> <program of a job that ends with its standard input>

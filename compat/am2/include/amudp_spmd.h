@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifndef AMUDP_SPMD_H
 #define AMUDP_SPMD_H
 

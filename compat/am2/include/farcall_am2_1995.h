@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifndef FARCALL_AM2_1995_H
 #define FARCALL_AM2_1995_H
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Functions that take or return names of endpoints. Only am2.h, amudp.h and ammpi.h include this
    file. These headers define `en_t` before, and their include guards also protect this file. */
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions of the AM-2 interface for bundles, endpoints and their tables, for polling, and for
 // tokens.
 #include "errors.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions of the AM-2 interface that send requests, replies and gets.
 #include "errors.hpp"
 #include "process.hpp"

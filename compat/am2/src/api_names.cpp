@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions for names of endpoints in am2.h and ammpi.h. Such a name consists of two numbers.
 #include "api_names.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Defines the functions that take endpoint names. Two source files include this file, one for each
 // type en_t. They define to_name() and from_name(), which convert between their en_t and the
 // library's type.

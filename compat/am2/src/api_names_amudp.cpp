@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions for names of endpoints in amudp.h. Such a name has the form of a loopback socket
 // address.
 #include "api_names.hpp"

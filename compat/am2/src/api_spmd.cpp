@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Functions of the AM-2 interface for jobs, as declared in am2.h and ammpi_spmd.h.
 #include "errors.hpp"
 #include "spmd.hpp"

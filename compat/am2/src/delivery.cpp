@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "errors.hpp"
 #include "handler_call.hpp"
 #include "message_bytes.hpp"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Implements amudp_spmd.h. The user starts the program with the number of processes, and with a
 // letter that selects how the processes are started.
 #include "errors.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "spawn_command.hpp"
 
 #include <farcall/base/settings.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of compact_message, the prefix of most messages.
 #include "../src/message.hpp"
 

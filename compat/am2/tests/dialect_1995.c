@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* A program in the dialect of 1995, except for names of types, which have changed since. */
 #define AM2_DIALECT_1995
 #include <am2.h>

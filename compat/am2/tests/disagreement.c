@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* A job whose processes disagree on a collective, which ends all of them. The first argument
    selects the disagreement. */
 #include <ammpi.h>

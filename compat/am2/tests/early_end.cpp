@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A job whose second process ends before it has joined: the first must not wait for ever.
 #include "../src/process.hpp"
 

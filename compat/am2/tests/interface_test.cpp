@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of the functions that send no messages: their results, and which error comes first.
 #include "support.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of long_parts: parts of longs that arrive in any order.
 #include "../src/long_parts.hpp"
 

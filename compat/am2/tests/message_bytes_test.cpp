@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of packed messages, and of the bytes from a faulty peer that unpack() accepts or refuses.
 #include "../src/message_bytes.hpp"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Requests and replies of all categories, with 0 to 16 arguments, between two endpoints of a
 // process and from an endpoint to itself.
 #include "support.hpp"

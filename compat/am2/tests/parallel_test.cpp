@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of AM_PAR: several threads send from, poll and wait for one bundle at once.
 #include "support.hpp"
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* A job of several processes, with the headers of AMUDP or AMMPI, which a macro selects. The first
    argument selects the test. Process 0 prints "all good" at the end. */
 #if defined(AMUDP)

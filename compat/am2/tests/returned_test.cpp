@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of returned messages, tags, slots, bundles, and calls that handlers may not make.
 #include "support.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ham/util/cpu_affinity.hpp>
 
 #include <farcall/base/log.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The main() of programs that do not define HAM_EXPLICIT.
 
 #include <ham/offload/offload.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ham/misc/options.hpp>
 
 #include <farcall/base/error.hpp>

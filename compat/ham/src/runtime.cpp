@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ham/misc/options.hpp>
 #include <ham/msg/msg_handler_registry.hpp>
 #include <ham/offload/offload.hpp>

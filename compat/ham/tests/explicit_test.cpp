@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program with HAM_EXPLICIT: its own main() runs on the host and on targets.
 
 #ifndef HAM_EXPLICIT // the build may define it too

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A main() without parameters, as in the figures of HAM's papers.
 
 #include <ham/offload.hpp>

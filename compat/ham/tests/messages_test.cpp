@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests of the header-only message layer, without a job and a library. The program defines the
 // functions that the headers only declare.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program without HAM_EXPLICIT: a macro renames its main(), which runs on the host only.
 
 #include <ham/misc/options.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Must not compile: put() copies an object's bytes, which do not contain a string's characters.
 
 #include <ham/offload.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ham/offload.hpp>
 #include <ham/offload/stream.hpp>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compiles each public header of libveo alone, as C and as C++, old and new, without a warning.
 
 Run as: headers.py --host <folder>... --kernel <folder> --c <compiler>... --cxx <compiler>...

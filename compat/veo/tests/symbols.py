@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares what libveo exports with what its headers declare.
 
 Run as: symbols.py --map libveo.map --headers <folder>... [--shared libveo.so] [--static libveo.a]

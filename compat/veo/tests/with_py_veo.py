@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs a Python program that imports py-veo, with a libveo of ours in place of the package's own.
 
 Run as: with_py_veo.py <folder of py-veo> <libveo> <program> [argument…]. The package finds its libveo

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Common parts of the commands for kernels. layout.bash, beside this file, has the folders of headers and
 # libraries. The commands are links: the name with which a script is called selects the command.
 

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Translates options of NEC's compilers. Most options that the system's compilers lack concern vectors,
 # listings or the card, and are dropped; some have another name. Other options are passed unchanged to
 # the compiler, which reports unknown ones.

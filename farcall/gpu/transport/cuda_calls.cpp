@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/gpu/transport/cuda_calls.hpp>
 
 namespace farcall::cuda {

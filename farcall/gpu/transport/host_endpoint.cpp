@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/gpu/transport/host_endpoint.hpp>
 #include <farcall/gpu/transport/workers.hpp>
 

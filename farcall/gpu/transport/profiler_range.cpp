@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/gpu/transport/profiler_range.hpp>
 
 #if __has_include(<nvtx3/nvToolsExt.h>)

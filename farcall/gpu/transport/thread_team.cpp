@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/gpu/transport/thread_team.hpp>
 
 namespace farcall::cuda {

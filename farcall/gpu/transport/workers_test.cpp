@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests the monitor, the thread that looks after the workers of a device.
 
 #include <farcall/gpu/transport/system_scope.hpp>

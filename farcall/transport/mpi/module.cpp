@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The transport mpi as a module, which programs load with
 // FARCALL_TRANSPORT_MODULES=libfarcall-mpi.so.
 

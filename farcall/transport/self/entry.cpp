@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/self/entry.hpp>
 #include <farcall/transport/self/self.hpp>
 

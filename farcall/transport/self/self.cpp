@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/error.hpp>
 #include <farcall/base/line_aligned_memory.hpp>
 #include <farcall/transport/self/entry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/error.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/shm/receive_segment.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/shm/receive_segment.hpp>
 #include <tests/conformance/pairs.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/tcp/awaited_hello.hpp>
 #include <farcall/transport/tcp/unix_socket.hpp>
 

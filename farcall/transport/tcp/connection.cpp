@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/error.hpp>
 #include <farcall/base/limited_log.hpp>
 #include <farcall/transport/tcp/connect_attempts.hpp>

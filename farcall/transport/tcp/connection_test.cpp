@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/stream_test_support.hpp>
 #include <farcall/transport/tcp/unix_socket_test_support.hpp>

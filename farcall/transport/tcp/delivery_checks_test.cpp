@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/tcp/delivery_checks.hpp>
 
 #include <chrono>

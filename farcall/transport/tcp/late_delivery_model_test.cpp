@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Explores all interleavings of three parties: a node that makes copies, or calls, one after the
 // other; a network that holds sent bytes for any time; and the serving node. A breadth-first
 // search, which uses the library's own given_up_serials.

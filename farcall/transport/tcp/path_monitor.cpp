@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/limited_log.hpp>
 #include <farcall/transport/tcp/path_monitor.hpp>
 #include <farcall/transport/tcp/socket.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/tcp/stream_forwarder.hpp>
 #include <farcall/transport/tcp/stream_test_support.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/tcp/socket_io.hpp>
 #include <farcall/transport/tcp/tls_failure.hpp>
 

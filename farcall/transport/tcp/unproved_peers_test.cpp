@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The transport ucx as a module, which programs load with
 // FARCALL_TRANSPORT_MODULES=libfarcall-ucx.so.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The driver's functions, which are found by name.
 
 #include "machine.hpp"

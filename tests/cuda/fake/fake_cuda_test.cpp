@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tests farcall with a CUDA that is late, refuses, or fails.
 
 #include "fake_cuda.hpp"

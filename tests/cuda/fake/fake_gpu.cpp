@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Lets jobs of this program find a GPU made by fake_cuda: its workers are workers of the emulated
 // device, each on the thread of a stream.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A profiler that is attached to the program: it records the names of the ranges shown to it.
 
 #include "fake_cuda.hpp"

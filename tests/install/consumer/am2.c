@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* One program for the three headers of AM-2. */
 #if defined(AMUDP)
 #include <amudp.h>

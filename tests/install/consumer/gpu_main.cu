@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <farcall/gpu/gpu.hpp>
 
 __host__ __device__ int twice(int n) { return 2 * n; }

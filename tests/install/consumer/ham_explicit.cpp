@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A HAM-Offload program with its own main(), built against the installed package.
 
 #include <ham/offload.hpp>

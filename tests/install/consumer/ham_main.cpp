@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A HAM-Offload program, built against the installed package.
 
 #include <ham/offload.hpp>

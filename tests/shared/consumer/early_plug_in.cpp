@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A user's library that the program loads and closes several times before it has a job.
 
 #include <farcall/farcall.hpp>

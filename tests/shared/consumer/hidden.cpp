@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A program with hidden symbols that links the shared library. Tests that objects that must be
 // unique in a process are unique.
 

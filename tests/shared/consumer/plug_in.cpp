@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A user's library that the program loads before its first job, and closes while the job exists.
 
 #include <farcall/farcall.hpp>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Libraries that make calls stay loaded when the program closes them: peers and futures may still
 // run their code. Arguments: the files of plug_in and early_plug_in.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A file without RTTI may use everything except calls, and must not include their header: calls
 // know callables by the names of their types.
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Addresses with a tag. Bit 63 marks an address as memory of a process that runs kernels, and bits
  * 62 to 59 hold the identifier of that process. Link programs with -lveo, kernels with -lveohmem.
  * All functions return at once. */

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Bits of the parameter `mode` of the functions in veo_veshm.h. */
 #ifndef FARCALL_COMPAT_VEO_VEO_VESHM_DEFS_H
 #define FARCALL_COMPAT_VEO_VEO_VESHM_DEFS_H

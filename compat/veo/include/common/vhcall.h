@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Definitions that programs and kernels share for VHcall, the calls of host functions by kernels.
  * Programs include libvhcall.h, which includes this file. */
 #ifndef FARCALL_COMPAT_VEO_VHCALL_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Functions that NEC's VEO API lacks. */
 #ifndef FARCALL_COMPAT_VEO_FARCALL_VEO_H
 #define FARCALL_COMPAT_VEO_FARCALL_VEO_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Access to the memory of the kernel's process, for host functions that kernels call by VHcall. The
  * process that runs the host function defines these functions, so link no library. Functions with
  * an integer result return 0 or the documented value, or -1 if they fail. */

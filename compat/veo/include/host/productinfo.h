@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Product names of Vector Engines. Link with -lveproductinfo. */
 #ifndef FARCALL_COMPAT_VEO_PRODUCTINFO_H
 #define FARCALL_COMPAT_VEO_PRODUCTINFO_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Version 16 of NEC's API for the Vector Engine (VEO, AVEO). Programs use this API to run
  * functions, the kernels, in another process.
  *

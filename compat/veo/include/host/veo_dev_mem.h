@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Registers memory of GPUs for the DMA engine of a Vector Engine, and memory of a process without
  * regard to alignment. The four functions for memory of GPUs need NEC's card, so that they fail
  * with -ENOTSUP here; farcall_veo_last_error() returns the reason. */

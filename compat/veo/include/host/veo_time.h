@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Clocks for measurements, in microseconds. */
 #ifndef FARCALL_COMPAT_VEO_VEO_TIME_H
 #define FARCALL_COMPAT_VEO_VEO_TIME_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Copies within a process by the DMA engine of NEC's card. In this implementation the process
  * itself copies, in the order of the main context's requests, and addresses for DMA are plain
  * addresses. Invalid calls return a negative errno: -EINVAL for an invalid argument, -EFAULT if a

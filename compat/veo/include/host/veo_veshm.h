@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Memory that a process shares with other processes that run kernels. The functions need NEC's
  * card, so that all of them fail with ENOTSUP here. `mode` consists of bits from veo_veshm_defs.h.
  */

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* System V shared memory of the machine on which a process runs its kernels. The functions block
  * until the earlier requests of the main context have ended. If a function fails, errno is EBUSY if
  * the process does not reply, otherwise an error of shmget(2), shmat(2) or shmdt(2). */

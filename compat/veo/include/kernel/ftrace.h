@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Begin and end a region of code. Code compiled with -ftrace writes a table of times when its
  * process ends, and each region gets its own line in this table. Regions must nest. Code compiled
  * with -ftrace has the macro _FTRACE. Without -ftrace, link with -lveftrace, whose functions do

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Information about the machine on which a kernel runs. The functions return 0 or the documented
  * value; if they fail, they return -1 and set errno. Functions that need NEC's card fail with
  * ENOTSUP. Link with -lsysve. */

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* VHcall for kernels: calls of functions in a library of the host. By default the process that runs
  * the kernel is also the host. Link no library, because -lsysve is linked already.
  *

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Maps descriptors of the card's DMA engine into a kernel's memory. Both functions need NEC's card,
  * so that they fail with ENOTSUP; use the copies of vedma.h instead. Link with -lsysve. */
 #ifndef FARCALL_COMPAT_VEO_USERDMA_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Asynchronous reads and writes of files, for kernels. A context has at most one operation in
  * progress; a kernel that wants several at once uses several contexts. The operations of all
  * contexts are executed by VE_ASYNC_IO_THREAD threads, from 1 to 64; the default is 4. Functions

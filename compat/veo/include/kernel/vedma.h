@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Copies by DMA, for kernels. In this implementation, a copy has ended when ve_dma_post() returns.
  * Addresses for DMA are plain addresses, and any alignment and size is valid. Link with -lveio. */
 #ifndef FARCALL_COMPAT_VEO_VEDMA_H

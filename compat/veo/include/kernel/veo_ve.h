@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Access of a kernel to the requests of the context in which it runs. For kernels only; link with
  * -laveoVE. */
 #ifndef FARCALL_COMPAT_VEO_VEO_VE_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Memory that processes which run kernels share, for use by kernels. The functions need NEC's card,
  * so that all of them fail with ENOTSUP; the System V segments of vhshm.h can be shared instead.
  * `mode` consists of bits from veo_veshm_defs.h. Link with -lsysve. */

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* System V shared memory of the host, for kernels. In this implementation these are the segments of
  * the machine on which the kernel runs. Link with -lveio. */
 #ifndef FARCALL_COMPAT_VEO_VHSHM_H

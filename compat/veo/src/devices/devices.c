@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Library to preload into programs that search for cards themselves. It shows the nodes of libveo
  * as cards in /dev (veslot0 and so on), in libudev and in /sys/class/ve. FARCALL_VEO_DEVICES is the
  * number of cards, at most 10. The default is 8, which is also the default number of nodes. The

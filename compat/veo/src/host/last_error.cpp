@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "last_error.hpp"
 #include "debug_log.hpp"
 #include "settings.hpp"

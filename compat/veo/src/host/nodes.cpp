@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "nodes.hpp"
 #include "last_error.hpp"
 #include "settings.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "processes.hpp"
 #include "last_error.hpp"
 #include "nodes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vhcall.hpp"
 #include "../vhcall_messages.hpp"
 #include "handles.hpp"

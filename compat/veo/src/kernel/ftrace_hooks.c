@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Hooks that code compiled with -finstrument-functions calls at the begin and end of each function.
  * The C library also defines these hooks, as empty functions, and a loaded library would find those
  * first. Each kernel library therefore has a hidden copy of the hooks (FTRACE_HIDDEN). A program

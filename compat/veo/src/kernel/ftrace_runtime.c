@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Each thread counts calls in a separate table without locks. The tables are added up when the
  * result is written. When a thread ends, the next new thread continues to use its table. */
 #include "ftrace_runtime.h"

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Counts the calls of functions compiled with -finstrument-functions, and their time. The table of
  * these counts is written to a file when the process calls exit() or returns from main(). The name
  * of the file is:

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Finds names of functions, also of functions that dladdr() does not find. */
 #ifndef FARCALL_COMPAT_VEO_FTRACE_SYMBOLS_H
 #define FARCALL_COMPAT_VEO_FTRACE_SYMBOLS_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Implements the functions of veo_hmem.h. This file is part of libveo for programs and of
  * libveohmem for kernels. */
 #include <veo_hmem.h>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Copies memory within the process, between addresses that may be invalid. */
 #ifndef FARCALL_COMPAT_VEO_MEMORY_COPY_H
 #define FARCALL_COMPAT_VEO_MEMORY_COPY_H

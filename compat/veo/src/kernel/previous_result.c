@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* This file is the library libaveoVE, which defines veo_prev_req_result(). The helper program
  * (aveorun) keeps the results of requests, and exports farcall_veo_previous_result to read them.
  * Other programs have no such results. */

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Implements veaio.h by a queue of operations and a few threads. The threads start with the first
  * operation and never end. */
 #include <veaio.h>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* The libraries libveftrace, libveftrace_t and libveftrace_p, which old Makefiles link. The
  * compiler wrappers link the code for -ftrace without them, so that these libraries only contain
  * functions that ignore regions. */

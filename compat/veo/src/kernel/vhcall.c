@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Implements libvhcall.h: checks arguments, manages argument objects, and calls functions of the
  * host. */
 #include <libvhcall.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "vhcall_call.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Calls host functions with copies of the memory to which the kernel's pointers refer. Any process
  * that is a host of VHcall can use this code. */
 #ifndef FARCALL_COMPAT_VEO_VHCALL_CALL_H

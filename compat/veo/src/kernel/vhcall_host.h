@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Interface between kernels that make VHcalls and the host that executes them: a table of
  * functions. libsysve contains a table for the case that the kernel's own process is the host. The
  * program that runs kernels can replace the table if it exports this function:

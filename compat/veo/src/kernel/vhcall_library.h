@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Manages the libraries of host functions in the process that is the VHcall host. Functions return
  * a negative errno if they fail. */
 #ifndef FARCALL_COMPAT_VEO_VHCALL_LIBRARY_H

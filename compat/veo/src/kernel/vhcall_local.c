@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* VHcall for the case that the kernel's own process is the host. Host functions still get copies of
  * the kernel's memory, so that a function that works in this process works with any other host,
  * too. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* uint64_t vhcall_thunk(void* function, const struct vhcall_frame* frame)
  * Copies the stack words, loads all argument registers from the frame, and calls the function.
  * Registers without an argument may have any value. */

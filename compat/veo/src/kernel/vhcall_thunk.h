@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Calls a function whose arguments are known only at run time. */
 #ifndef FARCALL_COMPAT_VEO_VHCALL_THUNK_H
 #define FARCALL_COMPAT_VEO_VHCALL_THUNK_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "address_tags.hpp"
 
 #include "machine_context.hpp"

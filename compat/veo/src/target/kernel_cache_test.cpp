@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernel_cache.hpp"
 
 #include "test_kernels/library.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "signature.hpp"
 
 #if FARCALL_VEO_HAS_DWARF

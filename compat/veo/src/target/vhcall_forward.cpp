@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vhcall_forward.hpp"
 
 #include "../kernel/vhcall_host.h"

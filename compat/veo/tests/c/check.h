@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Reports of failures in the programs in C. */
 #ifndef COMPAT_VEO_TESTS_C_CHECK_H
 #define COMPAT_VEO_TESTS_C_CHECK_H

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Hooks from a program that is linked at fixed addresses, like old programs. Addresses of library
    functions are then in the program (PLT), and the library must accept them as keys. */
 #include <ve_offload.h>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Life cycle of a process of kernels, in a program in C89. */
 #include <urpc_time.h>
 #include <ve_offload.h>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Declares all functions of the API again, so that the compiler reports headers that differ, and
    uses each function, so that the linker reports functions that the library lacks. */
 #include <farcall_veo.h>

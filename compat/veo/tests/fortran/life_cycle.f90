@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: Apache-2.0
+
 ! Life cycle of a process of kernels, in a program in Fortran. The interfaces are like
 ! ve_offload.h; opaque types are pointers here.
 module veo

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Kernels that return their arguments. */
 #include <stdint.h>
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Kernels that count, record, wait and inspect their process. Built with debug information, and
    stripped. */
 #define _GNU_SOURCE

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* A library whose constructor crashes while the loader holds its lock. */
 static int* volatile nowhere;
 

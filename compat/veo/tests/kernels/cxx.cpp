@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Kernels in C++.
 #include <cstdint>
 #include <memory>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Kernels that end their process. */
 #include <pthread.h>
 #include <signal.h>

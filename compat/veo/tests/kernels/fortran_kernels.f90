@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: Apache-2.0
+
 ! Kernels in Fortran: with Fortran's calling conventions, and with C's.
 
 ! Arguments by reference, and a name with an underscore at its end.

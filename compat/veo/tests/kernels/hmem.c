@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Kernels that get tagged addresses. */
 #include <stdint.h>
 

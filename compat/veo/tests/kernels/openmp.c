@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Kernels with several threads. */
 #include <omp.h>
 #include <stdint.h>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Kernels that use results of earlier requests. */
 #include <stdint.h>
 

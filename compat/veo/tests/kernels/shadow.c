@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* A library that defines some names of basic.c again, and uses others of basic.c. */
 #include <stdint.h>
 

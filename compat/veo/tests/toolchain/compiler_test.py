@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """ncc, nc++, nar, nranlib, nnm: options of NEC's compilers, and the results.
 
 Run as: compiler_test.py <folder with bin, include and lib>.

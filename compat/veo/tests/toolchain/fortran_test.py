@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """nfort: options of NEC's compiler, and kernels that can be called.
 
 Run as: fortran_test.py <folder with bin, include and lib>. Exits with 77 without a Fortran compiler.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """-ftrace: calls are counted in all programs that load the kernel, and the file has the right name.
 
 Run as: ftrace_test.py <folder with bin, include and lib>. Times are only compared with each other.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The installed commands for kernels, in both layouts, after the prefix was moved.
 
 Run as: install_test.py <build folder> <layout that was chosen: own or nec>.

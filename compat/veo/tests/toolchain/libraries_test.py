@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The libraries for kernels, in ordinary programs: libveohmem, libaveoVE, libsysve.
 
 Run as: libraries_test.py <folder with bin, include and lib>.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Whole programs: kernels built by the commands, called through libveo by programs of the host.
 
 Run as: offload_test.py <folder with bin, include and lib> <libraries that libveo.a needs…>.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Commands with the compiler of another machine, and VHcall with its calling convention.
 
 Run as: other_machine_test.py <folder with bin, include and lib> <sources of the libraries> <machine>.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// Declarations of the two forms of a program's main(), which the macro below renames to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <complex.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Kernels that report their arguments, and kernels that fail.
 
 #include "kernels.hpp"

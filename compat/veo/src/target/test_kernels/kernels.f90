@@ -1,3 +1,5 @@
+! SPDX-License-Identifier: Apache-2.0
+
 ! By reference, as Fortran does it.
 real(8) function fortran_dot(n, a, b)
   integer, intent(in) :: n

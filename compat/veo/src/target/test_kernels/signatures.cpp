@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // C++ functions whose signatures are hard to read from debug information. Their names are easy to
 // mangle by hand.
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Reports conditions that do not hold; main() ends with `return failures();`. */
 #ifndef CHECK_H
 #define CHECK_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Searches for cards like programs that do not leave this to libveo. The argument is the number of
 // cards to find.
 #include <productinfo.h>

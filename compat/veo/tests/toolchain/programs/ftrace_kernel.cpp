@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calls to count. All calls are through pointers that optimisers do not resolve.
 #include <ftrace.h>
 #include <pthread.h>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Tests veo_hmem.h in a program linked with -lveohmem. */
 #include <veo_hmem.h>
 

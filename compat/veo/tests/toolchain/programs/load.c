@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Loads a kernel library, calls `kernel` in it, prints the result, and unloads it. */
 #include <dlfcn.h>
 #include <stdio.h>

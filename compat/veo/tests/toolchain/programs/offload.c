@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* A whole program: offload (<kernel library> | -) [<library of host functions> (program | helper)]
  *
  * With -, the kernels are in the helper program itself. With the last two arguments, kernels call

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Kernels for offload.c. vhcall.c is linked with them, as a function. */
 #include <libvhcall.h>
 #include <veo_hmem.h>

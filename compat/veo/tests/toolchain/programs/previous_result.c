@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Tests veo_prev_req_result(): -1 in a program that keeps no results; with -DKEEPS, the kept
  * result. */
 #include <veo_ve.h>

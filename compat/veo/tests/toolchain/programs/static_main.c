@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Replaces the target program in libaveorun.a: looks up the names in its arguments, calls the
  * functions without arguments, and prints the results. */
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Tests libsysve.h, userdma.h, vedma.h, veshm.h, vhshm.h, veaio.h. The argument is a file to
  * create. */
 #include <libsysve.h>

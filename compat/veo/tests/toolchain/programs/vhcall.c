@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Tests VHcall with the process itself as the host. The argument is the library of host functions.
  */
 #include <libvhcall.h>

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* Tests VHcall with a host that the program has set in place of its own process. */
 #include <libvhcall.h>
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* A library of host functions for vhcall.c. */
 #include <libvepseudo.h>
 
