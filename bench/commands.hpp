@@ -19,6 +19,10 @@ namespace farcall::tool {
 [[nodiscard]] command command_trace();
 [[nodiscard]] command command_veo_memory(); ///< if this build has libveo
 [[nodiscard]] command command_am2();        ///< if this build has AM-2
+[[nodiscard]] command command_collectives();
+[[nodiscard]] command command_waking();
+[[nodiscard]] command command_ucx();
+[[nodiscard]] command command_mpi();
 [[nodiscard]] command command_rivals();
 
 } // namespace farcall::tool

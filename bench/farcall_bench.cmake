@@ -14,17 +14,22 @@ add_library(
   bandwidth/kernels.cpp
   bandwidth/published.cpp
   bandwidth/target_block.cpp
+  bandwidth/bare_processes.cpp
   bandwidth/unregistered.cpp
+  collectives/collectives.cpp
   faults/faults.cpp
   files/figures.cpp
   files/file_work.cpp
   files/files.cpp
+  files/file_peer.cpp
+  files/fuse_example.cpp
   files/published.cpp
   floor/floor.cpp
   load/load.cpp
+  mpi/mpi.cpp
   offload/device.cpp
+  offload/goals.cpp
   offload/offload.cpp
-  offload/shares.cpp
   offload/variants.cpp
   patterns/patterns.cpp
   report/copies.cpp
@@ -32,14 +37,19 @@ add_library(
   report/report_files.cpp
   report/report_json.cpp
   report/statistics.cpp
+  rivals/helper_program.cpp
   rivals/mpi.cpp
   rivals/rivals.cpp
+  rivals/sleeping_programs.cpp
   rivals/sockets.cpp
   rivals/ucx.cpp
+  runner/comparison.cpp
   runner/floor.cpp
   runner/forwarder.cpp
   runner/functions.cpp
+  runner/futex_peer.cpp
   runner/gpu_code.cpp
+  runner/idle_threads.cpp
   runner/link.cpp
   runner/local_memory.cpp
   runner/loopback.cpp
@@ -52,19 +62,28 @@ add_library(
   runner/spin_barrier.cpp
   runner/ucx_floor.cpp
   scale/connection.cpp
+  scale/growth.cpp
   scale/nodes.cpp
   scale/nodes_job.cpp
   scale/process_use.cpp
+  scale/rates.cpp
   scale/scale.cpp
   start/start.cpp
-  trace/trace.cpp)
+  trace/trace.cpp
+  ucx/bare_ucx.cpp
+  ucx/program.cpp
+  waking/program.cpp
+  waking/sleeping_calls.cpp
+  waking/wait_fd.cpp)
 target_link_libraries(farcall_bench_parts PUBLIC farcall_tool_common ${CMAKE_DL_LIBS})
 set_target_properties(farcall_bench_parts PROPERTIES UNITY_BUILD ${FARCALL_UNITY_BUILD})
 # Excluded from unity builds: their local names clash with other files'.
 set_source_files_properties(
   am2/am2.cpp am2/peers.cpp bandwidth/connection.cpp bandwidth/unregistered.cpp files/figures.cpp
-  files/file_work.cpp files/files.cpp files/published.cpp load/load.cpp
-  runner/loopback.cpp scale/connection.cpp scale/nodes.cpp scale/nodes_job.cpp veo/memory.cpp
+  files/file_work.cpp files/file_peer.cpp files/files.cpp files/fuse_example.cpp files/published.cpp load/load.cpp
+  mpi/mpi.cpp runner/futex_peer.cpp runner/loopback.cpp scale/connection.cpp scale/growth.cpp
+  scale/nodes.cpp scale/nodes_job.cpp ucx/bare_ucx.cpp ucx/program.cpp veo/memory.cpp
+  waking/program.cpp waking/sleeping_calls.cpp waking/wait_fd.cpp
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # Compiling these two headers takes most of the time.
 target_precompile_headers(farcall_bench_parts PRIVATE <farcall/farcall.hpp> <fmt/format.h>)
@@ -104,8 +123,13 @@ if(TARGET farcall_am2)
   set_target_properties(farcall_bench_am2 PROPERTIES OUTPUT_NAME farcall-bench-am2)
   target_link_libraries(farcall_bench_am2 PRIVATE farcall_am2)
   add_dependencies(farcall_bench farcall_bench_am2)
-  farcall_install_program(farcall_bench_am2)
+  farcall_install_binary(farcall_bench_am2 "${CMAKE_INSTALL_BINDIR}" bench)
 endif()
+add_executable(farcall_bench_collectives collectives/program.cpp)
+set_target_properties(farcall_bench_collectives PROPERTIES OUTPUT_NAME farcall-bench-collectives)
+target_link_libraries(farcall_bench_collectives PRIVATE farcall::farcall)
+add_dependencies(farcall_bench farcall_bench_collectives)
+farcall_install_binary(farcall_bench_collectives "${CMAKE_INSTALL_BINDIR}" bench)
 # The script beside farcall-bench that draws its charts.
 cmake_path(SET charts "$<TARGET_FILE_DIR:farcall_bench>/farcall-bench-charts")
 add_custom_command(
@@ -113,12 +137,15 @@ add_custom_command(
   POST_BUILD
   COMMAND "${CMAKE_COMMAND}" -E create_symlink "${CMAKE_CURRENT_SOURCE_DIR}/report/charts.py"
           "${charts}")
-install(
-  PROGRAMS report/charts.py
-  DESTINATION "${CMAKE_INSTALL_BINDIR}"
-  RENAME farcall-bench-charts)
+if(FARCALL_INSTALL)
+  install(
+    PROGRAMS report/charts.py
+    DESTINATION "${CMAKE_INSTALL_BINDIR}"
+    COMPONENT bench
+    RENAME farcall-bench-charts)
+endif()
 add_dependencies(farcall_tools farcall_bench)
-farcall_install_program(farcall_bench)
+farcall_install_binary(farcall_bench "${CMAKE_INSTALL_BINDIR}" bench)
 
 # MPI: a separate program beside farcall-bench, which therefore does not link MPI.
 find_package(MPI COMPONENTS CXX QUIET)
@@ -126,10 +153,12 @@ if(MPI_CXX_FOUND)
   add_executable(farcall_rival_mpi rivals/mpi_program.cpp)
   set_target_properties(farcall_rival_mpi PROPERTIES OUTPUT_NAME farcall-rival-mpi)
   # Without MPI's C++ bindings, which were removed from the standard and would only add a library.
+  target_compile_features(farcall_rival_mpi PRIVATE cxx_std_20)
+  target_include_directories(farcall_rival_mpi PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(farcall_rival_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   target_link_libraries(farcall_rival_mpi PRIVATE MPI::MPI_CXX)
   add_dependencies(farcall_bench farcall_rival_mpi)
-  install(TARGETS farcall_rival_mpi RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  farcall_install_binary(farcall_rival_mpi "${CMAKE_INSTALL_BINDIR}" bench)
   # Jobs over MPI, compared with MPI itself: processes of one mpirun.
   if(TARGET farcall_mpi)
     add_executable(farcall_bench_mpi mpi/program.cpp report/statistics.cpp)
@@ -142,12 +171,29 @@ if(MPI_CXX_FOUND)
   endif()
 endif()
 
+# ZeroMQ and gRPC: separate programs, too.
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(FARCALL_ZEROMQ QUIET IMPORTED_TARGET libzmq)
+  pkg_check_modules(FARCALL_GRPC QUIET IMPORTED_TARGET grpc++)
+endif()
+foreach(rival zeromq grpc)
+  string(TOUPPER FARCALL_${rival} library)
+  if(TARGET PkgConfig::${library})
+    add_executable(farcall_rival_${rival} rivals/${rival}_program.cpp)
+    set_target_properties(farcall_rival_${rival} PROPERTIES OUTPUT_NAME farcall-rival-${rival})
+    target_link_libraries(farcall_rival_${rival} PRIVATE PkgConfig::${library})
+    add_dependencies(farcall_bench farcall_rival_${rival})
+  endif()
+endforeach()
+
 if(FARCALL_BUILD_TESTS)
   farcall_test_program(
     NAME farcall_bench_tests
     SOURCES bandwidth/content_test.cpp bandwidth/unregistered_test.cpp
-            files/figures_test.cpp offload/shares_test.cpp
-            report/model_test.cpp report/report_files_test.cpp report/statistics_test.cpp runner/floor_test.cpp runner/link_test.cpp
+            files/figures_test.cpp offload/goals_test.cpp
+            report/model_test.cpp report/report_files_test.cpp report/statistics_test.cpp
+            rivals/helper_program_test.cpp runner/comparison_test.cpp runner/floor_test.cpp runner/link_test.cpp
             runner/local_memory_test.cpp runner/loopback_peer_test.cpp runner/progress_test.cpp
             runner/ring_only_test.cpp runner/spin_barrier_test.cpp
     LIBRARIES farcall_bench_parts)
@@ -164,4 +210,5 @@ if(FARCALL_BUILD_TESTS)
            COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/scale/predict_test.py")
   set_tests_properties(tool.bench_scale_prediction PROPERTIES TIMEOUT 60 LABELS no-sanitizer)
   set_tests_properties(tool.bench_gpu PROPERTIES TIMEOUT 300 LABELS no-sanitizer)
+  farcall_test_needs(tool.bench_gpu TARGETS farcall_bench)
 endif()

@@ -18,15 +18,18 @@ farcall::tool::command program() {
   command all{.name = "farcall bench",
               .text = "Measure what an offload costs here, beside the floor of the same run",
               .footer = "docs/benchmarks.md says how each figure is measured."};
-  all.commands = {command_floor(),   command_offload(), command_patterns(), command_bandwidth(),
-                  command_files(),   command_scale(),   command_start(),    command_load(),
-                  command_attacks(), command_faults(),  command_trace()};
+  all.commands = {command_floor(),  command_offload(), command_patterns(), command_bandwidth(),
+                  command_files(),  command_scale(),   command_start(),    command_load(),
+                  command_waking(), command_attacks(), command_faults(),   command_trace()};
 #ifdef FARCALL_TOOL_HAS_VEO
   all.commands.push_back(command_veo_memory());
 #endif
 #ifdef FARCALL_TOOL_HAS_AM2
   all.commands.push_back(command_am2());
 #endif
+  all.commands.push_back(command_collectives());
+  all.commands.push_back(command_ucx());
+  all.commands.push_back(command_mpi());
   all.commands.push_back(command_rivals());
   return all;
 }

@@ -3,7 +3,7 @@
 # farcall_cuda: the library that programs with code for GPUs link in addition to farcall. Exists
 # only with CUDA's compiler; emulated devices do not need it.
 
-set(FARCALL_WITH_CUDA AUTO CACHE STRING "Build for GPUs: ON, OFF, or AUTO for when nvcc is found")
+set(FARCALL_WITH_CUDA ${if_found} CACHE STRING "Build for GPUs: ON, OFF, or AUTO for when nvcc is found")
 set_property(CACHE FARCALL_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 set(has_cuda OFF)
@@ -80,7 +80,7 @@ if(has_cuda)
                         "functions have no addresses on GPUs. Leave out ${CMAKE_MATCH_0}; "
                         "INTERPROCEDURAL_OPTIMIZATION does it for the other targets")
   endif()
-  target_link_libraries(farcall_cuda PUBLIC farcall CUDA::cudart_static)
+  target_link_libraries(farcall_cuda PUBLIC farcall::farcall CUDA::cudart_static)
   # The library's constexpr functions run on devices unchanged. Calls of functions without device
   # code are errors; the compiler's default is a warning.
   target_compile_options(

@@ -63,8 +63,26 @@ if(FARCALL_UNITY_BUILD)
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>")
 endif()
 
+# The CMake target farcall is the static library, or the shared one with BUILD_SHARED_LIBS. farcall_shared is the shared
+# library that is built beside the static one, from the same objects. In this build, farcall::farcall is the static
+# library, except in programs and modules that are installed (farcall_install_binary). After the installation, it is the
+# shared library.
 add_library(farcall)
-add_library(farcall::farcall ALIAS farcall)
+set(farcall_has_both OFF)
+if(FARCALL_BUILD_SHARED AND NOT BUILD_SHARED_LIBS)
+  set(farcall_has_both ON)
+  add_library(farcall_shared SHARED)
+endif()
+add_library(farcall_linked INTERFACE)
+add_library(farcall::farcall ALIAS farcall_linked)
+set_target_properties(farcall_linked PROPERTIES EXPORT_NAME farcall)
+if(farcall_has_both)
+  target_link_libraries(
+    farcall_linked
+    INTERFACE $<BUILD_INTERFACE:$<IF:$<BOOL:$<TARGET_PROPERTY:FARCALL_LINKS_SHARED>>,farcall_shared,farcall>>)
+else()
+  target_link_libraries(farcall_linked INTERFACE $<BUILD_INTERFACE:farcall>)
+endif()
 
 # Some compilers call functions for atomic bytes, such as g++ 12 for RISC-V. These bytes are not
 # shared between processes, so they need not be lock-free.
@@ -79,11 +97,12 @@ check_cxx_source_compiles(
 #
 # Compiles and links a target as the library is: libfarcall itself, or a part of it.
 function(farcall_compile_as_library target)
+  get_target_property(kind ${target} TYPE)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
   # Users of a static library must link OpenSSL themselves. The library is PUBLIC, since Meson does not
   # read how CMake exports private dependencies of static libraries.
-  if(BUILD_SHARED_LIBS)
+  if(kind STREQUAL "SHARED_LIBRARY")
     target_link_libraries(${target} PRIVATE ${farcall_tls_library})
   else()
     target_link_libraries(${target} PUBLIC ${farcall_tls_library})
@@ -92,26 +111,66 @@ function(farcall_compile_as_library target)
     target_link_libraries(${target} PUBLIC atomic)
   endif()
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  if(NOT target STREQUAL "farcall")
+  if(NOT target MATCHES "^farcall(_shared)?$")
     target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}")
   endif()
 
   # A static library hides its symbols, so that they do not leave the program or the plug-in it is
-  # linked into. A shared library exports all symbols, so that no export macro is needed. Sanitized
+  # linked into. A shared library exports the symbols of its version script, so that no export macro is needed.
+  # Objects for both export all symbols, and hide_symbols changes them in the static library. Sanitized
   # builds export all symbols, too, since their tests link the same objects into a shared library.
-  if(NOT BUILD_SHARED_LIBS AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    return()
+  elseif(BUILD_SHARED_LIBS OR farcall_has_both)
+    # Functions of the library call each other directly, because programs do not replace single functions.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition;-fno-plt>)
+  else()
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden
                                                VISIBILITY_INLINES_HIDDEN ON)
   endif()
 endfunction()
 farcall_compile_as_library(farcall)
+set(kind static)
+if(BUILD_SHARED_LIBS)
+  set(kind shared)
+endif()
 set_target_properties(
   farcall
   PROPERTIES LINKER_LANGUAGE CXX
              UNITY_BUILD ${FARCALL_UNITY_BUILD}
              UNITY_BUILD_BATCH_SIZE 32
+             EXPORT_NAME farcall_${kind}
              VERSION ${PROJECT_VERSION}
-             SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+             SOVERSION ${FARCALL_ABI})
+
+# farcall_export_by_script(<shared library>)
+function(farcall_export_by_script target)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    return()
+  endif()
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${PROJECT_BINARY_DIR}/libfarcall.map")
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS "${PROJECT_BINARY_DIR}/libfarcall.map")
+endfunction()
+configure_file(cmake/libfarcall.map "${PROJECT_BINARY_DIR}/libfarcall.map" @ONLY)
+
+if(farcall_has_both)
+  farcall_compile_as_library(farcall_shared)
+  target_include_directories(farcall_shared PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  farcall_export_by_script(farcall_shared)
+  set_target_properties(
+    farcall_shared
+    PROPERTIES LINKER_LANGUAGE CXX
+               OUTPUT_NAME farcall
+               LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
+               VERSION ${PROJECT_VERSION}
+               SOVERSION ${FARCALL_ABI})
+  add_executable(farcall_hide_symbols cmake/hide_symbols.cpp)
+  set_target_properties(farcall_hide_symbols PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/CMakeFiles")
+  add_dependencies(farcall farcall_hide_symbols)
+  add_custom_command(TARGET farcall POST_BUILD COMMAND farcall_hide_symbols $<TARGET_FILE:farcall>)
+elseif(BUILD_SHARED_LIBS)
+  farcall_export_by_script(farcall)
+endif()
 target_sources(farcall PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}"
                               FILES "${PROJECT_SOURCE_DIR}/farcall/farcall.h"
                                     "${PROJECT_SOURCE_DIR}/farcall/farcall.hpp")
@@ -119,7 +178,7 @@ target_sources(farcall PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}"
 # Headers for farcall's own sources: not installed, but checked to compile on their own, like the
 # public ones.
 add_library(farcall_internal_headers INTERFACE)
-target_link_libraries(farcall_internal_headers INTERFACE farcall farcall_private_libraries
+target_link_libraries(farcall_internal_headers INTERFACE farcall::farcall farcall_private_libraries
                                                          ${farcall_tls_library})
 target_sources(farcall_internal_headers INTERFACE FILE_SET HEADERS BASE_DIRS
                                                   "${PROJECT_SOURCE_DIR}")

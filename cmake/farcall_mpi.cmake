@@ -3,7 +3,7 @@
 # Finds MPI for the module farcall_mpi of the layer `transport`, the only part of farcall that links
 # it.
 
-set(FARCALL_WITH_MPI AUTO CACHE STRING "Build the transport over MPI: ON, OFF, or AUTO for when MPI is found")
+set(FARCALL_WITH_MPI ${if_found} CACHE STRING "Build the transport over MPI: ON, OFF, or AUTO for when MPI is found")
 set_property(CACHE FARCALL_WITH_MPI PROPERTY STRINGS AUTO ON OFF)
 
 # Keeps MPI_FOUND unset afterwards, because projects of HAM-Offload check it.

@@ -3,7 +3,7 @@
 # Finds OTF2 for the module farcall_otf2 of the layer `trace`, the only part of farcall that links
 # it.
 
-set(FARCALL_WITH_OTF2 AUTO CACHE STRING "Build what writes timelines in OTF2: ON, OFF, or AUTO for when OTF2 is found")
+set(FARCALL_WITH_OTF2 ${if_found} CACHE STRING "Build what writes timelines in OTF2: ON, OFF, or AUTO for when OTF2 is found")
 set_property(CACHE FARCALL_WITH_OTF2 PROPERTY STRINGS AUTO ON OFF)
 
 set(farcall_has_otf2 OFF)

@@ -12,6 +12,16 @@ else()
   set(farcall_full_level "$<$<CONFIG:Release>:-O2>")
 endif()
 
+# farcall_keep_paths()
+#
+# Lets programs of the calling folder, which are not installed, contain the paths of their sources: tests find files
+# beside these, and debuggers need no settings.
+function(farcall_keep_paths)
+  get_directory_property(options COMPILE_OPTIONS)
+  list(FILTER options EXCLUDE REGEX "-ffile-prefix-map=")
+  set_directory_properties(PROPERTIES COMPILE_OPTIONS "${options}")
+endfunction()
+
 # farcall_test_program(NAME <program> SOURCES <.cpp>…
 #                      [LABEL <label>] [LIBRARIES <target>…] [TIMEOUT <seconds, default 120>]
 #                      [PREFIX <text before the tests' names>] [RUN_SERIAL] [ONE_AT_A_TIME]
@@ -105,6 +115,21 @@ function(farcall_discover_tests program prefix)
                        TEST_PREFIX "${prefix}" PROPERTIES ${ARGN})
   file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/test_programs/${program}.txt"
        CONTENT "${prefix}\n${CMAKE_CURRENT_SOURCE_DIR}\n$<JOIN:$<TARGET_PROPERTY:${program},SOURCES>,\n>\n")
+endfunction()
+
+# farcall_test_needs(<test>... TARGETS <target>...)
+#
+# Names files of the build that tests use, but that are not in their commands, such as programs that a program in the
+# command looks for beside itself. `./run test -R` builds these files for the tests, and ctest reports missing ones. The
+# targets may be added later. Targets that this configuration lacks are left out.
+function(farcall_test_needs)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "TARGETS")
+  foreach(target IN LISTS arg_TARGETS)
+    set_property(
+      TEST ${arg_UNPARSED_ARGUMENTS}
+      APPEND
+      PROPERTY REQUIRED_FILES "$<$<TARGET_EXISTS:${target}>:$<TARGET_FILE:${target}>>")
+  endforeach()
 endfunction()
 
 # farcall_example(<folder> [SOURCES <.cpp>…, default main.cpp] [CUDA <.cpp>…] [PARTS <.cpp>…]
@@ -211,15 +236,3 @@ macro(farcall_refuse_leftovers function)
                         "(see its comment in cmake/)")
   endif()
 endmacro()
-
-# farcall_install_program(<target>)
-#
-# Installs a program that finds the library by a relative path, so that both can be moved together.
-function(farcall_install_program target)
-  cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}"
-             OUTPUT_VARIABLE library_from_program)
-  if(BUILD_SHARED_LIBS)
-    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${library_from_program}")
-  endif()
-  install(TARGETS ${target} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-endfunction()

@@ -3,7 +3,7 @@
 # Finds UCX for the module farcall_ucx of the layer `transport`, the only part of farcall that links
 # it.
 
-set(FARCALL_WITH_UCX AUTO CACHE STRING "Build the transport over UCX: ON, OFF, or AUTO for when UCX is found")
+set(FARCALL_WITH_UCX ${if_found} CACHE STRING "Build the transport over UCX: ON, OFF, or AUTO for when UCX is found")
 set_property(CACHE FARCALL_WITH_UCX PROPERTY STRINGS AUTO ON OFF)
 
 set(farcall_has_ucx OFF)

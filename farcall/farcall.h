@@ -211,8 +211,8 @@ FC_API fc_status fc_serve_socket(int socket);
 /// one, returns NULL and stores an error.
 FC_API fc_job* fc_current_job(void);
 /// Returns how many nodes the job has had so far, including the host and nodes that have ended.
-/// This is the highest node number plus one. If `job` is NULL and means no job, returns 0 and
-/// stores an error.
+/// Counts at most 65,536: a later node gets the place of one that has ended, and is not counted
+/// (see fc_latest_node()). If `job` is NULL and means no job, returns 0 and stores an error.
 FC_API uint32_t fc_job_size(fc_job* job);
 
 /// Receives the replies that have arrived for calls of all threads, and runs the functions passed
@@ -269,6 +269,12 @@ typedef struct fc_node {
 
 /// Sets `*node` to the node with the number `id`.
 FC_API fc_status fc_node_at(fc_job* job, uint32_t id, fc_node* node);
+/// Sets `*node` to the latest node that has a place, or has had it, as far as this process knows.
+/// Places are counted from 0 to fc_job_size() - 1. The place of a node is its number modulo 65,536.
+/// If a job starts more nodes, it gives places of nodes that have ended to new nodes, whose numbers
+/// are 65,536 higher. To visit the nodes that are alive, visit all places, and call fc_node_alive()
+/// for the latest node of each.
+FC_API fc_status fc_latest_node(fc_job* job, uint32_t place, fc_node* node);
 /// Sets `*node` to the node that this process is in the job.
 FC_API fc_status fc_this_node(fc_job* job, fc_node* node);
 
@@ -322,8 +328,9 @@ FC_API void fc_lane_close(fc_node lane);
 // ---- nodes that come and go ---------------------------------------------------------------------
 
 /// Starts one more target, from a URL as in fc_job_options.targets. Blocks until the target has
-/// joined, at most for the start timeout. The other nodes go on during that time. Node numbers are
-/// never reused. Targets of servers can be added only if the job has started with one. Sets
+/// joined, at most for the start timeout. The other nodes go on during that time. A job has at
+/// most 65,536 nodes at a time. Node numbers are never reused (fc_latest_node()). Targets of
+/// servers can be added only if the job has started with one. Sets
 /// `*node`, unless `node` is NULL, to the new node. Only the host may call it. If it returns
 /// FC_START_FAILED or FC_SETTING_ERROR, nothing is left of the new target.
 FC_API fc_status fc_node_add(fc_job* job, const char* url, fc_node* node);
@@ -551,9 +558,9 @@ typedef bool (*fc_interrupt)(void* user);
 /// From now on, waits of the calling thread call `is_interrupted(user)`, and end with
 /// FC_INTERRUPTED if it returns true. A waiting thread calls it after a signal has ended its sleep,
 /// and otherwise at least every 50 ms. These are the waits of functions that call or wait for
-/// futures and queues (fc_call to fc_wait_any, fc_queue_take, fc_native_call), and of fc_take. The
-/// function is not called while such a function does not have to wait, nor in handlers. NULL ends
-/// the effect of an earlier call.
+/// futures and queues (fc_call to fc_wait_any, fc_queue_take, fc_native_call), of collectives, and
+/// of fc_take. The function is not called while such a function does not have to wait, nor in
+/// handlers. NULL ends the effect of an earlier call.
 ///
 /// After FC_INTERRUPTED, a future is unchanged, and can be waited for again. If fc_call() or
 /// fc_callv() is interrupted, its call is dropped. The call goes on, except that a call with a

@@ -4,6 +4,7 @@
 /// Includes all headers for calls of C++ functions on other nodes. Start reading with job.hpp and
 /// call.hpp.
 
+#include <farcall/async/balanced_map.hpp>
 #include <farcall/async/call.hpp>
 #include <farcall/async/combine.hpp>
 #include <farcall/async/coroutine.hpp>

@@ -2,13 +2,15 @@
 
 // Several clients connect to a port over sockets and send any preamble, in pieces, with or without
 // bytes after it, or nothing. Clients with a valid preamble are admitted, and bytes after it stay
-// unread; each other client is refused once, and none is left over.
+// unread; each other client is refused once, with one printable line, and none is left over.
+// Clients of another version get an admission.
 
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/transport/tcp/acceptor.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <fuzz/support.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -71,8 +73,10 @@ class port {
           if (refuses) throw tcp::connection_refused(tcp::refusal_cause::full, "not now");
           taken.emplace_back(std::move(socket), first);
         },
-        [this](const std::string& /*from*/, tcp::refusal_cause /*cause*/,
-               const std::string& /*why*/) { ++refused; });
+        [this](const std::string& /*from*/, tcp::refusal_cause /*cause*/, const std::string& why) {
+          fc::fuzz::require_line(why);
+          ++refused;
+        });
   }
 
   fc::event_loop loop_;
@@ -104,7 +108,7 @@ void send_preamble(visitor& v, std::size_t number, fc::fuzz::script& from) {
   std::array<std::byte, sizeof first> bytes;
   std::memcpy(bytes.data(), &first, sizeof first);
   const std::uint8_t change = from.byte();
-  if (change < 0x30) bytes[from.byte() % 20] ^= static_cast<std::byte>(1U << change % 8);
+  if (change < 0x30) bytes[from.byte() % 28] ^= static_cast<std::byte>(1U << change % 8);
   const std::size_t part = change < 0xb0 ? bytes.size() : from.byte() % bytes.size();
   v.send(std::span(bytes).first(part));
   if (change < 0xe0) return;
@@ -122,6 +126,22 @@ bool is_taken_from(const visitor& v, fc::unique_fd& socket, const tcp::preamble&
   const std::size_t come = got < 0 ? 0 : static_cast<std::size_t>(got);
   return come + sizeof first == v.sent.size() &&
          std::memcmp(rest.data(), v.sent.data() + sizeof first, come) == 0;
+}
+
+/// Checks the visitor's reply, if there is one: only clients of another version get one, an
+/// admission with this release.
+void check_reply(const visitor& v) {
+  if (!v.socket) return;
+  std::array<std::byte, 2 * sizeof(tcp::admission_message)> bytes;
+  const ssize_t got = ::recv(v.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got <= 0) return;
+  const tcp::admission_message right{.word = tcp::admission::other_version};
+  require(got == sizeof right && std::memcmp(bytes.data(), &right, sizeof right) == 0);
+  tcp::preamble first;
+  const std::size_t have = std::min(v.sent.size(), sizeof first);
+  std::memcpy(&first, v.sent.data(), have);
+  require(have >= tcp::deciding_bytes(first, have) && first.magic == tcp::preamble_magic &&
+          first.version != tcp::connection_version);
 }
 
 } // namespace
@@ -172,11 +192,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(p.acceptor().accepted() == before + visitors.size());
   require(p.taken.size() + p.refused == visitors.size());
   for (auto& [socket, first] : std::exchange(p.taken, {})) {
-    require(tcp::flaw_of(first) == nullptr);
+    require(tcp::flaw_of(first).empty());
     bool is_found = false;
     for (const visitor& v : visitors)
       is_found = is_found || is_taken_from(v, socket, first);
     require(is_found);
   }
+  for (const visitor& v : visitors)
+    check_reply(v);
   return 0;
 }

@@ -4,7 +4,7 @@
 
 #include <farcall/base/unique_fd.hpp>
 
-#include <tools/profile/elf_file.hpp>
+#include <tools/common/elf_file.hpp>
 
 #include <cstddef>
 #include <cstdint>

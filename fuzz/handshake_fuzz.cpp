@@ -3,16 +3,19 @@
 // The handshake of a connection, at either end: preambles and admissions, nonces, proofs and
 // connect requests, right and wrong ones, in pieces of any length. Only a peer that proves to
 // belong to the job is admitted, each peer gets one decision, and bytes after the handshake stay
-// unread.
+// unread. A peer of another version is refused by its first bytes, with one printable line that
+// names both releases.
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/event_loop.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
 #include <farcall/transport/tcp/node_proof.hpp>
 #include <fuzz/memory_stream.hpp>
 #include <fuzz/support.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -282,25 +285,70 @@ class dialling final : public meeting {
   std::optional<tcp::node_proof> proof_;
 };
 
+std::string refusal_of(const tcp::preamble& first) { return tcp::flaw_of(first); }
+
+std::string refusal_of(const tcp::admission_message& reply) {
+  try {
+    tcp::require_admission(reply);
+    return {};
+  } catch (const fc::error& e) {
+    require(*e.what() != '\0');
+    return e.what();
+  }
+}
+
+/// Reads the beginning of a preamble or admission, as its reader does. Returns the message if it is
+/// decided and has no flaw.
+template <class Message>
+std::optional<Message> read_first(std::span<const std::byte> bytes) {
+  Message m;
+  const std::size_t have = std::min(bytes.size(), sizeof m);
+  std::memcpy(&m, bytes.data(), have);
+  const std::size_t deciding = tcp::deciding_bytes(m, have);
+  require(deciding <= sizeof m);
+  if (have < deciding) return std::nullopt;
+  const std::string flaw = refusal_of(m);
+  if (flaw.empty()) {
+    require(have == sizeof m);
+    return m;
+  }
+  fc::fuzz::require_line(flaw);
+  if (m.magic == tcp::preamble_magic && m.version != tcp::connection_version) {
+    const std::string version = "connection version " + std::to_string(m.version) + ")";
+    require(flaw.find("farcall " + fc::release_text(fc::this_release)) != std::string::npos);
+    require(flaw.find(version) != std::string::npos);
+    if (m.version >= tcp::first_connection_version_with_release)
+      require(flaw.find("farcall " + fc::release_text(m.release)) != std::string::npos);
+  }
+  // Bytes that may not have arrived yet change nothing.
+  std::memset(reinterpret_cast<std::byte*>(&m) + deciding, 0x5a, sizeof m - deciding);
+  require(refusal_of(m) == flaw);
+  return std::nullopt;
+}
+
 void read_preamble(std::span<const std::byte> bytes) {
-  const auto first = at<tcp::preamble>(bytes, 0);
-  if (!first || tcp::flaw_of(*first) != nullptr) return;
+  const auto first = read_first<tcp::preamble>(bytes);
+  if (!first) return;
   require(first->magic == tcp::preamble_magic && first->version == tcp::connection_version);
   require(first->kind >= tcp::connection_kind::control &&
           first->kind <= tcp::connection_kind::join && first->is_encrypted <= 1);
 }
 
 void read_admission(std::span<const std::byte> bytes) {
-  const auto reply = at<tcp::admission_message>(bytes, 0);
+  const auto reply = read_first<tcp::admission_message>(bytes);
   if (!reply) return;
-  try {
-    tcp::require_admission(*reply);
-  } catch (const fc::error& e) {
-    require(*e.what() != '\0');
-    return;
-  }
-  const tcp::admission_message good{.word = tcp::admission::come_in};
-  require(std::memcmp(&*reply, &good, sizeof good) == 0);
+  require(reply->magic == tcp::preamble_magic && reply->version == tcp::connection_version &&
+          reply->word == tcp::admission::come_in);
+}
+
+/// Returns the bytes as the beginning of a preamble or admission of any version.
+std::vector<std::byte> with_magic(std::uint8_t version, std::span<const std::byte> bytes) {
+  std::vector<std::byte> all(12);
+  const std::uint32_t number = version;
+  std::memcpy(all.data(), &tcp::preamble_magic, sizeof tcp::preamble_magic);
+  std::memcpy(all.data() + 8, &number, sizeof number);
+  all.insert(all.end(), bytes.begin(), bytes.end());
+  return all;
 }
 
 } // namespace
@@ -312,9 +360,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t space = how >= 0xf0 ? how - 0xf0 : 4096;
   switch (how % 4) {
   case 0: {
+    const std::uint8_t version = from.byte();
     const auto bytes = from.bytes(size);
-    read_preamble(bytes);
-    read_admission(bytes);
+    for (const auto& all : {with_magic(version, bytes), std::vector(bytes.begin(), bytes.end())}) {
+      read_preamble(all);
+      read_admission(all);
+    }
     break;
   }
   case 1:

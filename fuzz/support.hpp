@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+#include <string_view>
 
 /// Code that fuzz targets share.
 namespace farcall::fuzz {
@@ -13,6 +14,12 @@ namespace farcall::fuzz {
 /// Aborts unless an invariant holds.
 inline void require(bool condition) {
   if (!condition) std::abort();
+}
+
+/// Aborts unless the text fits into a log's line, and has printable characters of ASCII only.
+inline void require_line(std::string_view text) {
+  require(!text.empty() && text.size() < 400 &&
+          std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }));
 }
 
 /// Reads the input byte by byte; zeros after its end.

@@ -3,6 +3,7 @@
 
 #include <farcall/async/call.hpp>
 #include <farcall/copy/transfer.hpp>
+#include <farcall/job/membership_options.hpp>
 #include <farcall/offload/job.hpp>
 #include <tests/stop_process.hpp>
 #include <tests/support.hpp>
@@ -31,6 +32,16 @@ inline job_options with_targets(const std::string& targets) {
   options.targets = targets;
   return options;
 }
+
+/// Lets the jobs that are made have few places for nodes while the object exists, so that places
+/// are given again after few restarts.
+class few_places {
+ public:
+  explicit few_places(std::size_t places) { places_of_new_jobs = places; }
+  few_places(const few_places&) = delete;
+  few_places& operator=(const few_places&) = delete;
+  ~few_places() { places_of_new_jobs = max_node_places; }
+};
 
 inline node_id own_number() { return this_node().id(); }
 inline node_id ask_number_of(node_id other) { return sync(node_at(other), fn<&own_number>); }

@@ -6,6 +6,7 @@
 #include <bench/runner/floor.hpp>
 #include <bench/runner/options.hpp>
 #include <bench/runner/progress.hpp>
+#include <bench/runner/ring_only.hpp>
 #include <bench/runner/session.hpp>
 #include <tools/common/environment.hpp>
 #include <tools/common/json.hpp>
@@ -27,19 +28,24 @@ namespace farcall::tool {
 
 namespace {
 
-/// Goal of a figure: a limit of its time, or of its time relative to its baseline's.
+/// Goal of a figure: a limit of its time, of the ratio to its floor, or of the difference or ratio
+/// to its records alone.
 struct reach {
-  enum class kind : std::uint8_t { ratio, share, nanoseconds };
+  enum class kind : std::uint8_t { ratio, share, nanoseconds, beyond_rings, times_rings };
   kind of;
   double limit;
 
-  /// Returns text such as "at most 1.25 x".
+  /// Returns text such as "<= 1.25 x".
   [[nodiscard]] std::string text() const {
     switch (of) {
     case kind::ratio:
       return fmt::format("<= {:.2f} x", limit);
     case kind::share:
       return fmt::format(">= {:.2f}", limit);
+    case kind::beyond_rings:
+      return fmt::format("<= ring only + {:.0f} ns", limit);
+    case kind::times_rings:
+      return fmt::format("<= {:.2f} x ring only", limit);
     default:
       return fmt::format("<= {:.0f} ns", limit);
     }
@@ -59,6 +65,10 @@ struct am2_figure {
       return times.ratio() <= goal.limit;
     case reach::kind::share:
       return share() >= goal.limit;
+    case reach::kind::beyond_rings:
+      return times.ns.p50 <= times.ring_only.value().p50 + goal.limit;
+    case reach::kind::times_rings:
+      return times.ns.p50 <= times.ring_only.value().p50 * goal.limit;
     default:
       return times.ns.p50 <= goal.limit;
     }
@@ -120,6 +130,7 @@ class am2_run {
       : options_(options), cores_(options.cores()),
         meter_(cores_, options.quick ? min_batches : floor_places, 1000),
         connection_(cores_, options.quick ? min_batches : floor_places, far_floor_calls),
+        rings_(cores_, options.quick ? min_batches : floor_places),
         bar_("am2", 12 + latency_sizes(options.quick).size() + bandwidth_sizes(largest()).size()),
         over_tcp_(std::make_unique<am2_peers>(link_kind::tcp, cores_)),
         over_shm_(std::make_unique<am2_peers>(link_kind::shm, cores_)) {}
@@ -130,23 +141,23 @@ class am2_run {
     const auto add = [&](std::string key, figure f, reach goal) {
       r.figures.push_back({std::move(key), std::move(f), goal});
     };
-    add("short_round_trip", beside_floor("short request and reply", "short", 0, 1000),
-        {ratio, 1.25});
-    add("medium_8_round_trip", beside_floor("medium of 8 B and short reply", "medium", 8, 1000),
-        {ratio, 1.35});
+    add("short_round_trip", beside_rings("short request and reply", "short", 0, 1000),
+        {beyond_rings, 35});
+    add("medium_8_round_trip", beside_rings("medium of 8 B and short reply", "medium", 8, 1000),
+        {beyond_rings, 45});
     add("medium_1024_round_trip",
-        beside_floor("medium of 1 KiB and short reply", "medium", 1024, 500), {ratio, 2.5});
+        beside_rings("medium of 1 KiB and short reply", "medium", 1024, 500), {times_rings, 1.2});
     add("short_pipelined",
         beside_floor("short requests and replies, pipelined", "pipelined", 0, 5000),
-        {nanoseconds, 45});
+        {nanoseconds, 40});
     add("short_one_way", beside_floor("short requests, one way", "one_way", 0, 5000),
-        {nanoseconds, 25});
+        {nanoseconds, 22});
     for (const std::size_t bytes : bandwidth_sizes(largest()))
       r.bandwidth.push_back(stream(bytes));
     for (const point& p : r.bandwidth) {
       if (p.bytes < 65536) continue;
       add(fmt::format("long_{}", p.bytes),
-          {fmt::format("longs of {}, to memcpy", format_bytes(p.bytes)), p.ns, p.copy},
+          {fmt::format("longs of {}, to memcpy", format_bytes(p.bytes)), p.ns, p.copy, {}, {}},
           {share, 0.9});
     }
     add("tcp_short_round_trip", over_connection(), {ratio, 1.2});
@@ -182,11 +193,24 @@ class am2_run {
     std::vector<double> samples = peers.measure(name, bytes, batches(), operations);
     const std::vector<double> behind = floor_of(probe, peers);
     around.insert(around.end(), behind.begin(), behind.end());
-    return {what, summarize(std::move(samples)), summarize(std::move(around))};
+    return {what, summarize(std::move(samples)), summarize(std::move(around)), {}, {}};
   }
   figure beside_floor(const std::string& what, std::string_view name, std::size_t bytes,
                       std::size_t operations) {
     return beside(meter_, *over_shm_, what, name, bytes, operations);
+  }
+  /// Measures the records of the messages alone before the messages.
+  figure beside_rings(const std::string& what, std::string_view name, std::uint32_t bytes,
+                      std::size_t operations) {
+    over_shm_->wait_until_idle();
+    // A message has 16 bytes before its payload, and requests and replies have records of the same
+    // kind, whose header is eight bytes longer than the header of a reply in `call_records`.
+    constexpr std::uint32_t head = 16;
+    rings_.use({.argument_bytes = head + bytes, .result_bytes = head + 8}, operations);
+    const summary alone = summarize(rings_.measure());
+    figure f = beside_floor(what, name, bytes, operations);
+    f.ring_only = alone;
+    return f;
   }
   figure over_connection() {
     return beside(connection_, *over_tcp_, "short request and reply over TCP, to bare TCP", "short",
@@ -218,6 +242,7 @@ class am2_run {
   core_pair cores_;
   floor_meter meter_; // this and the next members fork
   connection_floor connection_;
+  ring_only rings_;
   progress bar_;
   std::unique_ptr<am2_peers> over_tcp_;
   std::unique_ptr<am2_peers> over_shm_;
@@ -231,6 +256,7 @@ json to_json(const results& r, const environment& env, core_pair cores) {
   json figures;
   for (const am2_figure& f : r.figures) {
     json document = figure_json(f.times);
+    if (f.times.ring_only) document["ring_only"] = percentiles_json(*f.times.ring_only);
     if (f.goal.of == reach::kind::share) document["share_of_memcpy"] = rounded(f.share());
     document["reach"] = f.goal.text();
     document["is_reached"] = f.is_reached();
@@ -265,12 +291,14 @@ std::string to_table(const results& r) {
                  {"p99"},
                  {"floor"},
                  {"to floor"},
+                 {"ring only"},
                  {"reach", table::align::left}}};
   for (const am2_figure& f : r.figures) {
     std::vector<std::string> cells{f.times.what};
     for (std::string& cell : figure_cells(f.times))
       cells.push_back(std::move(cell));
     if (f.goal.of == reach::kind::share) cells.back() = fmt::format("{:.2f}", f.share());
+    cells.push_back(f.times.ring_only ? format_time(f.times.ring_only->p50) : "");
     cells.push_back(f.goal.text() + (f.is_reached() ? "" : ": missed"));
     figures.add_row(std::move(cells));
   }

@@ -236,6 +236,7 @@ command command_attacks() {
                 [](const option& o) { return o.name.ends_with("-cpu") || o.name == "--batches"; });
   all.push_back({.name = "--transport",
                  .value = &options->transport,
+                 .takes = "TRANSPORT",
                  .text = "Transport to the server",
                  .choices = {"tcp", "tls"},
                  .shows_default = true});

@@ -291,8 +291,9 @@ bandwidth_result measure_all(bench_session& session, const bandwidth_options& op
 
 int run_bandwidth(const bandwidth_options& options) {
   if (options.unregistered) return run_bandwidth_of_unregistered(options);
-  if (options.threads != 1) throw usage_problem("--threads goes with --unregistered");
-  if (options.fresh) throw usage_problem("--fresh goes with --unregistered");
+  if (options.threads != 1)
+    throw usage_problem("--threads goes with --unregistered; give both, or none");
+  if (options.fresh) throw usage_problem("--fresh goes with --unregistered; give both, or none");
   if (options.kernels) return run_bandwidth_of_kernels(options);
   if (kind_of(options) != link_kind::shm) return run_bandwidth_over_connection(options);
   const std::vector<std::size_t> chosen =

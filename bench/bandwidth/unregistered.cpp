@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unregistered.hpp"
+#include "bare_processes.hpp"
 #include "content.hpp"
 #include "published.hpp"
 #include "target_block.hpp"
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,9 +45,27 @@ constexpr std::size_t bytes_of_sample = 4 * mib;
 constexpr std::size_t max_copies = 128;
 constexpr std::size_t blocks_of_thread = 3;
 
-enum class copying : std::uint8_t { locally, put, get };
-/// In the order of the enumerators.
-constexpr std::array all_kinds{copying::locally, copying::put, copying::get};
+enum class copying : std::uint8_t { locally, put, get, bare_put, ring_put, bare_get, ring_get };
+/// In the order of the enumerators. Only one thread makes copies without the library.
+constexpr std::array all_kinds{copying::locally,  copying::put,      copying::get,
+                               copying::bare_put, copying::ring_put, copying::bare_get,
+                               copying::ring_get};
+constexpr std::array names_of_kinds{"memcpy",
+                                    "put_sync",
+                                    "get_sync",
+                                    "a bare copy to the other process",
+                                    "a bare copy to the other process through a ring",
+                                    "a bare copy from the other process",
+                                    "a bare copy from the other process through a ring"};
+static_assert(names_of_kinds.size() == all_kinds.size());
+constexpr std::size_t kinds_with_threads = 3;
+
+constexpr bool is_bare(copying kind) {
+  return static_cast<std::size_t>(kind) >= kinds_with_threads;
+}
+constexpr bool is_to_target(copying kind) {
+  return kind == copying::put || kind == copying::bare_put || kind == copying::ring_put;
+}
 
 const char* word_of(pages kind) {
   switch (kind) {
@@ -58,16 +78,50 @@ const char* word_of(pages kind) {
   }
 }
 
-/// The three blocks of one thread.
+/// Keeps the second process of bare copies awake, if the copies of that kind need it.
+class scoped_wake {
+ public:
+  scoped_wake(bare_processes* bare, copying kind) : bare_(is_bare(kind) ? bare : nullptr) {
+    if (bare_ != nullptr) bare_->wake();
+  }
+  ~scoped_wake() noexcept(false) {
+    if (bare_ != nullptr && std::uncaught_exceptions() == 0) bare_->sleep();
+  }
+  scoped_wake(const scoped_wake&) = delete;
+  scoped_wake& operator=(const scoped_wake&) = delete;
+
+ private:
+  bare_processes* bare_;
+};
+
+/// The three blocks of one thread, and the block of the second process of bare copies, if there is
+/// one.
 class thread_blocks {
  public:
-  thread_blocks(const node& target, std::size_t bytes, pages kind)
-      : source_(bytes, kind), sink_(bytes, kind), there_(target, bytes, kind) {}
+  thread_blocks(const node& target, std::size_t bytes, pages kind, bare_processes* bare)
+      : source_(bytes, kind), sink_(bytes, kind), there_(target, bytes, kind), bare_(bare) {
+    if (bare_ == nullptr) return;
+    const scoped_wake awake(bare_, copying::bare_put);
+    bare_->allocate(bytes, kind);
+  }
+  ~thread_blocks() {
+    if (bare_ == nullptr) return;
+    try {
+      const scoped_wake awake(bare_, copying::bare_put);
+      bare_->release();
+    } catch (const failed_run&) {
+      // The second process has ended, which the measurement has reported.
+    }
+  }
+  thread_blocks(const thread_blocks&) = delete;
+  thread_blocks& operator=(const thread_blocks&) = delete;
 
   /// Fills the source of copies of that kind, on its side.
   void fill(copying kind, std::uint64_t round) {
     if (kind == copying::get) {
       there_.fill(round);
+    } else if (is_bare(kind) && !is_to_target(kind)) {
+      bare_->fill(round);
     } else {
       fill_block(source_.bytes(), round);
     }
@@ -76,6 +130,7 @@ class thread_blocks {
   /// Marks the source. The host marks the target's block too, by puts of single words, so that the
   /// other lines stay cached as the previous copy left them.
   void mark(copying kind, std::uint64_t round) {
+    if (is_bare(kind)) return;
     if (kind != copying::get) {
       mark_block(source_.bytes(), round);
       return;
@@ -93,22 +148,36 @@ class thread_blocks {
     case copying::put:
       put_sync(std::span<const std::byte>{source_.bytes()}, there_.bytes());
       return;
-    default:
+    case copying::get:
       get_sync(there_.bytes(), sink_.bytes());
+      return;
+    case copying::bare_put:
+    case copying::ring_put:
+      bare_->copy(source_.bytes(), bare_processes::direction::to_peer,
+                  kind == copying::ring_put ? bare_processes::way::ring
+                                            : bare_processes::way::attach);
+      return;
+    case copying::bare_get:
+    case copying::ring_get:
+      bare_->copy(sink_.bytes(), bare_processes::direction::from_peer,
+                  kind == copying::ring_get ? bare_processes::way::ring
+                                            : bare_processes::way::attach);
     }
   }
 
   /// Throws failed_run if a byte is wrong.
   void check(copying kind, block_content content) const {
     const std::size_t bytes = sink_.bytes().size();
-    const std::size_t wrong = kind == copying::put
-                                  ? there_.first_wrong(content)
+    // Blocks of bare copies are not marked.
+    if (is_bare(kind)) content.is_marked = false;
+    const std::size_t wrong = kind == copying::put ? there_.first_wrong(content)
+                              : is_to_target(kind)
+                                  ? bare_->first_wrong(content)
                                   : first_wrong_word(sink_.bytes(), content).value_or(bytes);
     if (wrong == bytes) return;
-    constexpr std::array names{"memcpy", "put_sync", "get_sync"};
     throw failed_run(fmt::format("wrong result: after {} of {} other bytes are at offset {}",
-                                 names.at(static_cast<std::size_t>(kind)), format_bytes(bytes),
-                                 wrong));
+                                 names_of_kinds.at(static_cast<std::size_t>(kind)),
+                                 format_bytes(bytes), wrong));
   }
 
   [[nodiscard]] std::size_t huge_bytes_here() const {
@@ -120,6 +189,7 @@ class thread_blocks {
   local_memory source_;
   local_memory sink_;
   target_block there_;
+  bare_processes* bare_;
   /// Volatile, so that the compiler neither inlines nor removes the copy.
   void* (*volatile memory_copy_)(void*, const void*, std::size_t) = std::memcpy;
 };
@@ -134,14 +204,15 @@ std::vector<int> cpus_from_host(const bench_session& session) {
 
 class row_measurement {
  public:
-  row_measurement(bench_session& session, std::size_t bytes, pages kind, std::size_t threads,
-                  std::size_t batches, bool is_fresh)
-      : session_(session), bytes_(bytes), barrier_(threads), times_(threads),
+  row_measurement(bench_session& session, bare_processes& bare, std::size_t bytes, pages kind,
+                  std::size_t threads, std::size_t batches, bool is_fresh)
+      : session_(session), bare_(threads == 1 ? &bare : nullptr), bytes_(bytes), barrier_(threads),
+        kinds_(threads == 1 ? all_kinds.size() : kinds_with_threads), times_(threads),
         copies_(is_fresh ? 1 : std::clamp<std::size_t>(bytes_of_sample / bytes, 1, max_copies)),
         is_fresh_(is_fresh), is_warm_(!is_fresh && bytes <= max_warmed) {
     for (std::size_t t = 0; t < threads; ++t) {
-      blocks_.push_back(std::make_unique<thread_blocks>(session.target(), bytes, kind));
-      times_[t].resize(all_kinds.size() * batches);
+      blocks_.push_back(std::make_unique<thread_blocks>(session.target(), bytes, kind, bare_));
+      times_[t].resize(kinds_ * batches);
     }
   }
 
@@ -156,7 +227,9 @@ class row_measurement {
             .huge_target = blocks_.front()->huge_bytes_there() >= bytes_ / 2,
             .copy = of_kind(copying::locally),
             .put = of_kind(copying::put),
-            .get = of_kind(copying::get)};
+            .get = of_kind(copying::get),
+            .bare_put = faster(copying::bare_put, copying::ring_put),
+            .bare_get = faster(copying::bare_get, copying::ring_get)};
   }
 
  private:
@@ -172,7 +245,9 @@ class row_measurement {
     thread_blocks& own = *blocks_[thread];
     std::uint64_t round = (std::uint64_t{thread} + 1) << 32;
     for (std::size_t sample = 0; sample < times_[thread].size(); ++sample) {
-      const copying kind = all_kinds[sample % all_kinds.size()];
+      const copying kind = all_kinds[sample % kinds_];
+      if (is_bare(kind) && !is_fresh_) session_.wait_for_idle_target();
+      const scoped_wake awake(bare_, kind);
       own.fill(kind, ++round);
       barrier_.arrive_and_wait();
       if (thread == 0) rouse_target(kind);
@@ -194,6 +269,7 @@ class row_measurement {
   /// Makes the target idle, but awake if it takes part in the copy. Waiting until it sleeps would
   /// give other programs time to change the caches.
   void rouse_target(copying kind) {
+    if (is_bare(kind)) return;
     if (!is_fresh_) session_.wait_for_idle_target();
     if (kind != copying::locally) sync(session_.target(), offloaded::nothing);
   }
@@ -202,7 +278,7 @@ class row_measurement {
   [[nodiscard]] summary of_kind(copying kind) const {
     std::vector<double> samples;
     for (auto sample = static_cast<std::size_t>(kind); sample < times_.front().size();
-         sample += all_kinds.size()) {
+         sample += kinds_) {
       time_of_sample whole = times_.front()[sample];
       for (const std::vector<time_of_sample>& of_thread : times_) {
         whole.begin = std::min(whole.begin, of_thread[sample].begin);
@@ -214,9 +290,19 @@ class row_measurement {
     return summarize(std::move(samples));
   }
 
+  /// Returns the times of the faster kind; nothing if bare copies are not measured.
+  [[nodiscard]] std::optional<summary> faster(copying one, copying other) const {
+    if (bare_ == nullptr) return std::nullopt;
+    summary of_one = of_kind(one);
+    summary of_other = of_kind(other);
+    return of_one.p50 <= of_other.p50 ? std::move(of_one) : std::move(of_other);
+  }
+
   bench_session& session_;
+  bare_processes* bare_; ///< null if several threads copy
   std::size_t bytes_;
   spin_barrier barrier_;
+  std::size_t kinds_;                              ///< number of kinds of copies
   std::vector<std::vector<time_of_sample>> times_; ///< of each thread; the kinds alternate
   std::size_t copies_;
   bool is_fresh_;
@@ -237,6 +323,22 @@ std::optional<double> published(const unregistered_row& row, direction way) {
 std::string published_cell(const unregistered_row& row, direction way) {
   const std::optional<double> mib_per_second = published(row, way);
   return mib_per_second ? fmt::format("{:.2f}", to_gb_per_second(*mib_per_second)) : "";
+}
+
+std::string bare_cell(const std::optional<summary>& bare, const summary& ours) {
+  return bare ? format_ratio(bare->p50 / ours.p50) : "";
+}
+
+/// Least rate of put and get that is a success, as a share of the rate of bare copies.
+constexpr double goal = 0.9;
+
+bool reaches_goal(const unregistered_row& row) {
+  return row.bare_put->p50 >= goal * row.put.p50 && row.bare_get->p50 >= goal * row.get.p50;
+}
+
+std::string goal_cell(const unregistered_row& row) {
+  if (!row.bare_put) return "";
+  return fmt::format("{}, {}", goal, reaches_goal(row) ? "reached" : "missed");
 }
 
 const char* title_of(pages kind) {
@@ -295,7 +397,8 @@ std::vector<std::size_t> unregistered_sizes(const bandwidth_options& options) {
 
 std::string why_not_measured(std::size_t bytes, pages kind, std::size_t threads,
                              std::size_t available) {
-  const std::size_t blocks = blocks_of_thread * threads;
+  // The second process of bare copies has a block.
+  const std::size_t blocks = blocks_of_thread * threads + (threads == 1 ? 1 : 0);
   const std::string what = fmt::format("{} on {} pages by {} {}", format_bytes(bytes),
                                        word_of(kind), threads, threads == 1 ? "thread" : "threads");
   if (kind == pages::hugetlb) {
@@ -317,6 +420,8 @@ std::string unregistered_tables(const std::vector<unregistered_row>& rows) {
   std::string text =
       "bandwidths are medians in GB/s of all threads together; a ratio above 1 means "
       "faster than memcpy\n"
+      "bare: the faster of two ways of two processes without the library: each copies one half by "
+      "cross-memory attach, or both copy through shared memory\n"
       "VE: NEC's vector card by VEOS' 4dma, as published; put is to the card\n";
   for (const pages kind : {pages::small, pages::huge, pages::hugetlb}) {
     table out{{{"bytes"},
@@ -326,6 +431,9 @@ std::string unregistered_tables(const std::vector<unregistered_row>& rows) {
                {"get GB/s"},
                {"put:memcpy"},
                {"get:memcpy"},
+               {"put:bare"},
+               {"get:bare"},
+               {"goal"},
                {"VE put GB/s"},
                {"VE get GB/s"}}};
     bool any = false;
@@ -338,6 +446,7 @@ std::string unregistered_tables(const std::vector<unregistered_row>& rows) {
            fmt::format("{:.2f}", row.gb_per_second(row.put)),
            fmt::format("{:.2f}", row.gb_per_second(row.get)),
            format_ratio(row.copy.p50 / row.put.p50), format_ratio(row.copy.p50 / row.get.p50),
+           bare_cell(row.bare_put, row.put), bare_cell(row.bare_get, row.get), goal_cell(row),
            published_cell(row, direction::to_target), published_cell(row, direction::from_target)});
     }
     if (any)
@@ -387,6 +496,9 @@ json unregistered_json(const std::vector<unregistered_row>& rows) {
   const auto or_null = [](const std::optional<double>& value) {
     return value ? json(*value) : json();
   };
+  const auto ratio_or_null = [](const std::optional<summary>& bare, const summary& ours) {
+    return bare ? json(rounded(bare->p50 / ours.p50, 3)) : json();
+  };
   json document = json::array();
   for (const unregistered_row& row : rows) {
     document.push_back({{"bytes", row.bytes},
@@ -400,6 +512,9 @@ json unregistered_json(const std::vector<unregistered_row>& rows) {
                         {"get_gb_s", rounded(row.gb_per_second(row.get))},
                         {"put_to_memcpy", rounded(row.copy.p50 / row.put.p50, 3)},
                         {"get_to_memcpy", rounded(row.copy.p50 / row.get.p50, 3)},
+                        {"put_to_bare", ratio_or_null(row.bare_put, row.put)},
+                        {"get_to_bare", ratio_or_null(row.bare_get, row.get)},
+                        {"goal_to_bare", goal},
                         {"memcpy_ns", percentiles_json(row.copy)},
                         {"put_ns", percentiles_json(row.put)},
                         {"get_ns", percentiles_json(row.get)},
@@ -415,6 +530,7 @@ int run_bandwidth_of_unregistered(const bandwidth_options& options) {
   const std::vector<pages> kinds = kinds_of(options, left_out);
   std::vector<std::size_t> counts{1};
   if (options.threads > 1) counts.push_back(options.threads);
+  bare_processes bare(choose_cores(options.host_cpu, options.target_cpu));
   bench_session session{options, "bandwidth", kinds.size() * counts.size() * sizes.size()};
   std::vector<unregistered_row> rows;
   for (const pages kind : kinds) {
@@ -429,8 +545,8 @@ int run_bandwidth_of_unregistered(const bandwidth_options& options) {
         const std::size_t batches = bytes >= large
                                         ? options.batches_or(samples_of_large, samples_of_large)
                                         : options.batches_or(21, 21);
-        rows.push_back(
-            row_measurement(session, bytes, kind, threads, batches, options.fresh).measure(kind));
+        rows.push_back(row_measurement(session, bare, bytes, kind, threads, batches, options.fresh)
+                           .measure(kind));
         const unregistered_row& row = rows.back();
         if (kind != pages::small && !(row.huge_here && row.huge_target)) {
           left_out.push_back(fmt::format("{} on huge pages: the kernel gave small ones {}",

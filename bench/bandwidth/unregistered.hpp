@@ -7,6 +7,7 @@
 #include <bench/runner/local_memory.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct unregistered_row {
   summary copy;             ///< nanoseconds of a memcpy by each thread, within this process
   summary put;
   summary get;
+  /// Copies between two processes without the library, by the faster way; for one thread only.
+  std::optional<summary> bare_put = std::nullopt;
+  std::optional<summary> bare_get = std::nullopt;
 
   /// Returns the bandwidth of all threads together at the median; 1 GB is 10^9 bytes.
   [[nodiscard]] double gb_per_second(const summary& ns) const {

@@ -45,18 +45,18 @@ TEST(unregistered_sizes, refuse_conflicting_options) {
   EXPECT_THROW((void)unregistered_sizes(options), usage_problem);
 }
 
-TEST(why_not_measured, a_length_needs_three_blocks_for_each_thread) {
-  EXPECT_EQ(why_not_measured(gib, pages::small, 1, 4 * gib), "");
-  EXPECT_THAT(why_not_measured(gib, pages::small, 1, 3 * gib),
-              HasSubstr("1 GiB on small pages by 1 thread: needs 3 blocks of it"));
+TEST(why_not_measured, bare_copies_need_another_block) {
+  EXPECT_EQ(why_not_measured(gib, pages::small, 1, 5 * gib), "");
+  EXPECT_THAT(why_not_measured(gib, pages::small, 1, 4 * gib),
+              HasSubstr("1 GiB on small pages by 1 thread: needs 4 blocks of it"));
   EXPECT_THAT(why_not_measured(gib, pages::huge, 2, 4 * gib),
               HasSubstr("by 2 threads: needs 6 blocks of it"));
 }
 
 TEST(why_not_measured, blocks_of_the_pool_take_whole_pages) {
-  EXPECT_EQ(why_not_measured(32 * kib, pages::hugetlb, 1, 6 * mib), "");
-  EXPECT_THAT(why_not_measured(32 * kib, pages::hugetlb, 1, 4 * mib),
-              HasSubstr("needs 6 MiB of the pool, and 4 MiB are free"));
+  EXPECT_EQ(why_not_measured(32 * kib, pages::hugetlb, 1, 8 * mib), "");
+  EXPECT_THAT(why_not_measured(32 * kib, pages::hugetlb, 1, 6 * mib),
+              HasSubstr("needs 8 MiB of the pool, and 6 MiB are free"));
 }
 
 unregistered_row row_of(pages kind, std::size_t threads) {

@@ -21,10 +21,13 @@ inline constexpr std::uint64_t min_large_record = std::uint64_t{1} << 20;
 /// Figures of one kind of calls. Times are nanoseconds of a call, of all threads together.
 struct files_row {
   file_work work;
-  summary direct;                   ///< by this process
-  std::optional<summary> limit;     ///< by this process with two copies, which a target needs
+  summary direct; ///< by this process
+  /// By this process with two copies, which a target needs. Over TCP, by another process that has
+  /// the files.
+  std::optional<summary> limit;
   std::optional<summary> preload;   ///< by a target through the preloaded library
   std::optional<summary> mount;     ///< by a target through a mount
+  std::optional<summary> example;   ///< by this process through the mount of libfuse's example
   std::optional<double> plain_mb_s; ///< of a bare connection
 };
 

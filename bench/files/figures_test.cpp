@@ -5,6 +5,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace farcall::tool {
 namespace {
@@ -42,15 +43,31 @@ TEST(files_figures, name_the_ways_that_were_left_out) {
 }
 
 TEST(files_figures, have_charts_of_large_and_small_records) {
-  files_row large = row_of(mib, 200'000, 250'000);
-  large.mount = only(400'000);
-  const std::vector<chart> charts = files_charts({{large, row_of(4096, {}, 250'000)}, false, {}});
-  ASSERT_EQ(charts.size(), 2U);
-  const auto& rates = std::get<row_chart>(charts[0]).rows;
-  ASSERT_EQ(rates.size(), 2U);
-  EXPECT_EQ(rates[1].what, "pread of 1 MiB, 4 threads, mount");
-  EXPECT_DOUBLE_EQ(rates[1].floor.p50, mib / 200'000. * 1e9);
-  const auto& times = std::get<row_chart>(charts[1]).rows;
+  files_row four = row_of(mib, 200'000, 250'000);
+  four.mount = only(400'000);
+  files_row eight = row_of(mib, 50'000, 125'000);
+  eight.work.threads = 8;
+  files_row again = eight;
+  again.work.access = file_access::read_again;
+  const std::vector<chart> charts =
+      files_charts({{four, row_of(4096, {}, 250'000), eight, again}, false, {}});
+  ASSERT_EQ(charts.size(), 3U) << "reads, reads again, and small records";
+  const auto& rates = std::get<line_chart>(charts[0]);
+  EXPECT_EQ(rates.title, "Files of the host: pread of 1 MiB");
+  std::vector<std::string> names;
+  for (const chart_series& each : rates.series)
+    names.push_back(each.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"direct", "limit", "preload", "mount",
+                                             "vector card, plain", "vector card, accelerated"}));
+  const chart_series& preload = rates.series[2];
+  ASSERT_EQ(preload.points.size(), 2U) << "four and eight threads";
+  EXPECT_DOUBLE_EQ(preload.points[0].x, 4);
+  EXPECT_DOUBLE_EQ(preload.points[0].value.p50, mib / 250'000. * 1e9);
+  EXPECT_DOUBLE_EQ(preload.points[0].floor, mib / 200'000. * 1e9) << "the limit";
+  EXPECT_DOUBLE_EQ(preload.points[1].floor, mib / 100'000. * 1e9) << "direct calls";
+  EXPECT_EQ(rates.series[3].points.size(), 1U) << "mount";
+  EXPECT_EQ(std::get<line_chart>(charts[1]).series.size(), 3U) << "no published reads again";
+  const auto& times = std::get<row_chart>(charts[2]).rows;
   ASSERT_EQ(times.size(), 1U);
   EXPECT_EQ(times[0].what, "pread of 4 KiB, preload");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "figures.hpp"
+#include "file_peer.hpp"
 #include "file_work.hpp"
+#include "fuse_example.hpp"
 
 #include <bench/commands.hpp>
 #include <bench/runner/link.hpp>
@@ -46,8 +48,10 @@ constexpr std::uint64_t gib = 1024 * mib;
 
 struct files_options : bench_options {
   std::string folder = "/dev/shm";
-  std::string by = "both"; ///< --host-files-by
-  std::size_t bytes = 0;   ///< of all files together; 0 for the default
+  std::string by = "both";  ///< --host-files-by
+  std::string part = "all"; ///< --part
+  std::string example;      ///< --fuse-example: path of a program; empty for none
+  std::size_t bytes = 0;    ///< of all files together; 0 for the default
   bool descriptors = false;
 };
 
@@ -142,15 +146,19 @@ struct measuring_targets {
 
 class files_measurement {
  public:
+  /// `example` is the path of a mount of the folder by another program, or empty. `peer` has the
+  /// files at the other end of a connection, or is null.
   files_measurement(const files_options& options, measuring_targets targets, std::string folder,
-                    progress& bar)
-      : options_(options), targets_(std::move(targets)), folder_(std::move(folder)), bar_(bar) {}
+                    std::string example, file_peer* peer, progress& bar)
+      : options_(options), targets_(std::move(targets)), folder_(std::move(folder)),
+        example_(std::move(example)), peer_(peer), bar_(bar) {}
 
   files_row measure(file_work work) {
     bar_.begin_step(fmt::format("{} of {} by {}", word_of(work.access), format_bytes(work.record),
                                 work.threads));
     // Writes leave only the ends of their records, so that records of another size need new files.
-    work.path = fmt::format("{}/{}-{}-{}", folder_, work.threads, work.bytes, work.record);
+    const std::string name = fmt::format("/{}-{}-{}", work.threads, work.bytes, work.record);
+    work.path = folder_ + name;
     if (work.path != made_.path) {
       remove_made();
       make_files(work);
@@ -161,14 +169,18 @@ class files_measurement {
     file_work of_target = work;
     of_target.drops_cache = !is_write(work.access) && !is_again;
     series direct([&] { return do_file_work(work); });
-    series limit([&] { return do_copied_work(work); });
+    series limit([&] { return peer_ != nullptr ? peer_->run(work) : do_copied_work(work); });
     series preload([&] { return sync(*targets_.preload, do_file_work, of_target); });
     series mount([&] { return sync(*targets_.mount, do_file_work, of_target); });
+    file_work of_example = of_target;
+    of_example.path = example_ + name;
+    series example([&] { return do_file_work(of_example); });
     std::vector<series*> all{&direct};
     if (!is_small && !is_again) all.push_back(&limit);
     // The preloaded library caches nothing.
     if (targets_.preload && !is_again) all.push_back(&preload);
     if (targets_.mount) all.push_back(&mount);
+    if (!example_.empty()) all.push_back(&example);
     // Once untimed, so that the files are in the page cache.
     for (series* const each : all)
       (void)each->measure();
@@ -177,7 +189,8 @@ class files_measurement {
         each->add(static_cast<double>(work.calls * work.threads));
     }
     if (is_write(work.access)) check_files(work);
-    return {work, *direct.figure(), limit.figure(), preload.figure(), mount.figure(), std::nullopt};
+    return {work,           *direct.figure(), limit.figure(), preload.figure(),
+            mount.figure(), example.figure(), std::nullopt};
   }
 
   void remove_made() {
@@ -206,6 +219,8 @@ class files_measurement {
   const files_options& options_;
   measuring_targets targets_;
   std::string folder_;
+  std::string example_;
+  file_peer* peer_;
   progress& bar_;
   file_work made_;
 };
@@ -282,11 +297,24 @@ int run_files(const files_options& options) {
   prepare_targets(options);
   mounting mounts = find_mounting(options);
   std::optional<loopback_peer> peer;
-  if (has_connection) peer.emplace(cores_of(options)); // forks, so before any thread
+  std::optional<file_peer> with_files;
+  if (has_connection) {
+    // The two objects fork, so make them before any thread.
+    peer.emplace(cores_of(options));
+    with_files.emplace();
+  }
   const std::uint64_t bytes = options.bytes != 0 ? options.bytes : options.quick ? 64 * mib : gib;
-  const std::vector<file_work> works = works_of(options, bytes);
+  std::vector<file_work> works = works_of(options, bytes);
+  std::erase_if(works, [&](const file_work& work) {
+    const char* const part = work.access == file_access::read_again ? "again"
+                             : work.record < min_large_record       ? "small"
+                                                                    : "large";
+    return options.part != "all" && options.part != part;
+  });
   require_space(options.folder, std::max(bytes, 2 * 64 * mib));
   const run_folder folder(options.folder);
+  std::optional<fuse_example> example;
+  if (!options.example.empty()) example.emplace(options.example, folder.path());
   link_session session{options, "files", works.size(), mounts.program};
   job_options job_options =
       mounts.program.empty() ? session.link().targets(1) : session.link().pair_of_targets();
@@ -300,7 +328,8 @@ int run_files(const files_options& options) {
   files_figures figures{{}, has_connection, {}};
   if (!mounts.why_not.empty())
     figures.left_out.push_back(fmt::format("mount: not measured: {}", mounts.why_not));
-  files_measurement measurement(options, targets, folder.path(), session.bar());
+  files_measurement measurement(options, targets, folder.path(), example ? example->path() : "",
+                                with_files ? &*with_files : nullptr, session.bar());
   for (const file_work& work : works) {
     if (work.access == file_access::read_again && !targets.mount) continue;
     figures.rows.push_back(measurement.measure(work));
@@ -334,6 +363,7 @@ command command_files() {
   std::vector<option> all = link_options(o);
   all.push_back({.name = "--folder",
                  .value = &o.folder,
+                 .takes = "FOLDER",
                  .text = "Folder in which the files are made, and removed at the end",
                  .shows_default = true});
   all.push_back({.name = "--size",
@@ -346,6 +376,16 @@ command command_files() {
                  .text = "Ways that are measured",
                  .choices = {"both", "preload", "mount"},
                  .shows_default = true});
+  all.push_back({.name = "--part",
+                 .value = &o.part,
+                 .text = "Calls that are measured: records of 1 and 16 MiB, of 4 KiB, or reads of "
+                         "what the system has cached",
+                 .choices = {"all", "large", "small", "again"},
+                 .shows_default = true});
+  all.push_back(
+      {.name = "--fuse-example",
+       .value = &o.example,
+       .text = "Program like libfuse's passthrough_ll, which is measured beside the mount"});
   all.push_back({.name = "--descriptors",
                  .value = &o.descriptors,
                  .text = "The host opens the files and passes them, instead of the data"});

@@ -2,7 +2,9 @@
 
 // Cost of jobs over MPI, beside MPI's own ping-pong in the same run and between the same processes:
 // mpirun -n 2 --bind-to core farcall-bench-mpi [calls of a batch]. Name the module in
-// FARCALL_TRANSPORT_MODULES. Prints nanoseconds: median, 1st and 99th percentile of batches.
+// FARCALL_TRANSPORT_MODULES. Prints nanoseconds: median, 1st and 99th percentile of batches. With
+// the further arguments of `farcall bench mpi` (batches, and the processors of the two processes),
+// prints a line with the times of a call and of a ping-pong for each batch.
 
 #include <bench/report/statistics.hpp>
 
@@ -16,6 +18,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include <sched.h>
 
 /// Gives each process its own machine identity, so that nodes of one machine use MPI: the linker
 /// makes the library call this function in place of farcall::machine_identity().
@@ -133,11 +137,36 @@ void measure(const fc::node& target, int calls) {
   std::printf("empty call / MPI ping-pong: %.2f (%.2f to %.2f)\n", r.p50, r.p1, r.p99);
 }
 
+void print_turns(const fc::node& target, int calls, int turns) {
+  (void)ping(target, calls, pong_bytes);
+  (void)call(target, calls);
+  for (int i = 0; i < turns; ++i) {
+    const double ours = call(target, calls);
+    const double bare = ping(target, calls, pong_bytes);
+    std::printf("farcall-bench-mpi: call %.3f %.3f\n", ours, bare);
+  }
+}
+
+/// Binds this process to a processor; its later threads inherit the binding.
+bool pin(const char* cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<unsigned>(std::atoi(cpu)), &set);
+  return ::sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  const bool in_turns = argc == 5;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (in_turns && !pin(argv[rank == 0 ? 3 : 4])) {
+    std::fprintf(stderr, "cannot bind to processor %s\n", argv[rank == 0 ? 3 : 4]);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
   MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
   {
     fc::job job{MPI_COMM_WORLD};
@@ -145,7 +174,9 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "start two processes\n");
       return 2;
     }
-    if (job.rank() == 0) measure(job.node_at(1), argc > 1 ? std::atoi(argv[1]) : 2000);
+    const int calls = argc > 1 ? std::atoi(argv[1]) : 2000;
+    if (job.rank() == 0 && in_turns) print_turns(job.node_at(1), calls, std::atoi(argv[2]));
+    if (job.rank() == 0 && !in_turns) measure(job.node_at(1), calls);
     job.barrier();
     job.close();
   }

@@ -64,7 +64,7 @@ offload_figures measure_device(bench_session& session, const bench_options& opti
       measure_empty(session, "sync, empty, as fc::device_fn", batches, device_fn<gpu::nothing>);
   f.sync_2d = measure_sums(session, batches, pure_fn<offloaded::add>);
   measure_payloads(f, session, batches, device_payloads{});
-  f.async = measure_windows(session, options, pure_fn<offloaded::add>);
+  f.async = measure_windows(session, options, nullptr, pure_fn<offloaded::add>);
   f.post = measure_posts(session, batches, pure_fn<gpu::nothing>);
   if (is_gpu) f.launches = measure_launches(session, batches);
   f.left_out = "functions by pointer and arguments of no fixed size, which devices do not take; "

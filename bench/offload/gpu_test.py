@@ -32,7 +32,7 @@ def problem_with_refusal(status, text, has_code):
         wanted = (2, ("built without code for GPUs",))
     if status != wanted[0]:
         return f"status {status}, not {wanted[0]}"
-    if text.count("\n") != 1 or not text.startswith("farcall: "):
+    if text.count("\n") != 1 or not text.startswith("farcall bench offload: "):
         return "it is not one line of the command's"
     return "" if any(reason in text for reason in wanted[1]) else "the reason is another one"
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "goals.hpp"
 #include "variants.hpp"
 
+#include <bench/runner/ring_only.hpp>
 #include <bench/runner/session.hpp>
 #include <tools/common/outcome.hpp>
 
@@ -24,7 +26,6 @@
 namespace farcall::tool {
 
 struct offload_figures {
-  std::optional<figure> ring_only; ///< over shared memory only
   figure sync_empty;
   figure sync_fixed; ///< sync with the function fixed at compile time
   figure sync_2d;
@@ -56,6 +57,24 @@ inline constexpr std::size_t post_calls = 4096;
 inline void require(bool right, const char* what) {
   if (!right) throw failed_run(fmt::format("wrong result: {}", what));
 }
+
+/// Measures the records of calls alone, then the calls by `measure`. `rings` is null unless calls
+/// go through shared memory.
+template <class Measure>
+[[nodiscard]] figure beside_rings(bench_session& session, ring_only* rings,
+                                  const call_records& records, std::size_t calls,
+                                  const call_goal* goal, const Measure& measure) {
+  if (rings == nullptr) return measure();
+  rings->use(records, calls);
+  const summary alone = session.measure("ring only", *rings).ns;
+  figure f = measure();
+  f.ring_only = alone;
+  if (goal != nullptr) f.goal = nanoseconds_of(*goal, f);
+  return f;
+}
+
+/// Packed bytes of the arguments and the result of offloaded::add.
+inline constexpr call_records sums_records{2 * sizeof(double), sizeof(double)};
 
 template <class F>
 [[nodiscard]] figure measure_empty(bench_session& session, const std::string& what,
@@ -97,15 +116,22 @@ void pipeline(const node& target, std::vector<future<double>>& window, std::size
 
 template <class F>
 [[nodiscard]] std::vector<std::pair<std::size_t, figure>>
-measure_windows(bench_session& session, const bench_options& options, F add) {
+measure_windows(bench_session& session, const bench_options& options, ring_only* rings, F add) {
   std::vector<std::pair<std::size_t, figure>> figures;
   for (const std::size_t depth : windows_of(options)) {
     std::vector<future<double>> window(depth);
     const std::size_t calls = pipelined_calls(depth);
-    figures.emplace_back(depth, session.measure(fmt::format("async, window {}, double back", depth),
-                                                options.batches_or(200, 20), calls, [&] {
-                                                  pipeline(session.target(), window, calls, add);
-                                                }));
+    call_records records = sums_records;
+    records.window = depth;
+    const call_goal* const goal = depth == 256    ? &window_256_goal
+                                  : depth == 1024 ? &window_1024_goal
+                                                  : nullptr;
+    figures.emplace_back(depth, beside_rings(session, rings, records, calls, goal, [&] {
+                           return session.measure(
+                               fmt::format("async, window {}, double back", depth),
+                               options.batches_or(200, 20), calls,
+                               [&] { pipeline(session.target(), window, calls, add); });
+                         }));
   }
   return figures;
 }

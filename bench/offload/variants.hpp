@@ -13,17 +13,12 @@ namespace farcall::tool {
 struct call_variants {
   figure ready_future; ///< the handler returns a ready future
   figure reply;        ///< the handler takes a reply object and replies by it
-  figure eventfd;      ///< baseline without a call: a round trip between two threads that sleep in
-                       ///< read()
-  figure wait_fd;      ///< the caller sleeps in poll() on job::wait_fd()
   figure one_lane;     ///< a plain call again, just before idle_lanes
   figure idle_lanes;   ///< a plain call while other threads have unused lanes
 };
 
 /// Number of figures in call_variants.
-inline constexpr std::size_t variant_figures = 6;
-/// Number of other threads with lanes.
-inline constexpr std::size_t idle_lane_count = 250;
+inline constexpr std::size_t variant_figures = 4;
 
 [[nodiscard]] call_variants measure_variants(bench_session& session, std::size_t batches);
 

@@ -3,13 +3,17 @@
 // The two ranks of an MPI ping-pong, started by `farcall bench rivals` under mpirun: a separate
 // program, so that the farcall command does not depend on MPI. Rank 0 prints the library's name and
 // then one figure per line: nanoseconds per round trip, one per batch. With "empty" it initialises
-// MPI and ends, for `farcall bench scale`.
+// MPI and ends, for `farcall bench scale`. With "collectives" and a number of batches, it measures
+// reductions, for `farcall bench collectives`.
+#include <bench/collectives/cases.hpp>
+
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include <mpi.h>
@@ -58,6 +62,23 @@ std::vector<double> ask(long batches, long warm_up, long calls) {
   return samples;
 }
 
+/// The values of MPI's calls are in place, as farcall's are.
+void combine(const farcall::tool::collective_case& c, std::span<double> values, int rank) {
+  const int count = static_cast<int>(values.size());
+  switch (c.how) {
+  case farcall::tool::combines::all_reduce:
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return;
+  case farcall::tool::combines::reduce:
+    MPI_Reduce(rank == 0 ? MPI_IN_PLACE : values.data(), values.data(), count, MPI_DOUBLE, MPI_SUM,
+               0, MPI_COMM_WORLD);
+    return;
+  case farcall::tool::combines::scan:
+    MPI_Scan(MPI_IN_PLACE, values.data(), count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return;
+  }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -71,6 +92,14 @@ int main(int argc, char** argv) {
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc == 3 && std::strcmp(argv[1], "collectives") == 0) {
+    farcall::tool::measure_collectives(
+        rank == 0, std::atoi(argv[2]),
+        [&](const auto& c, std::span<double> values) { combine(c, values, rank); },
+        [] { MPI_Barrier(MPI_COMM_WORLD); });
+    MPI_Finalize();
+    return 0;
+  }
   if (argc != 6 || size != 2) {
     std::fprintf(stderr, "usage: mpirun -n 2 %s HOST_CPU TARGET_CPU BATCHES WARM_UP CALLS\n",
                  argv[0]);

@@ -71,7 +71,8 @@ std::vector<rival_group> make_groups(core_pair cores) {
   std::vector<rival_group> groups(2);
   rival_group& memory = groups[0];
   memory.key = "floor_ns";
-  memory.entries = {farcall_entry("farcall_sync", "", link_kind::shm), ucx_rival(), mpi_rival()};
+  memory.entries = {farcall_entry("farcall_sync", "", link_kind::shm), ucx_rival(), mpi_rival(),
+                    zeromq_rival(socket_kind::unix_socket), grpc_rival(socket_kind::unix_socket)};
   for (rival& entry : kernel_rivals())
     memory.entries.push_back(std::move(entry));
   memory.floor = make_floor(link_kind::shm, cores);
@@ -79,7 +80,10 @@ std::vector<rival_group> make_groups(core_pair cores) {
   connections.key = "connection_floor_ns";
   connections.entries = {farcall_entry("farcall_sync_tcp", " over TCP", link_kind::tcp),
                          farcall_entry("farcall_sync_tls", " over TLS", link_kind::tls),
-                         ucx_tcp_rival(), mpi_tcp_rival()};
+                         ucx_tcp_rival(),
+                         mpi_tcp_rival(),
+                         zeromq_rival(socket_kind::tcp),
+                         grpc_rival(socket_kind::tcp)};
   connections.floor = make_floor(link_kind::tcp, cores);
   return groups;
 }
@@ -208,7 +212,8 @@ command command_rivals() {
   auto options = std::make_shared<bench_options>();
   return benchmark(
       "rivals",
-      "Other ways to another process and back in the same run: UCX, MPI, sockets, pipes, futex",
+      "Other ways to another process and back in the same run: UCX, MPI, ZeroMQ, gRPC, "
+      "sockets, pipes, futex",
       shared_options(*options), options, run_rivals);
 }
 

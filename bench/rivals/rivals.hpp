@@ -47,10 +47,19 @@ struct rival {
 /// Returns UCX active messages over the transports of the user's variables (UCX_TLS,
 /// UCX_NET_DEVICES).
 [[nodiscard]] rival ucx_rival_as_set();
+/// Kind of socket under a rival.
+enum class socket_kind { unix_socket, tcp };
+/// Return a request and its reply by ZeroMQ and by gRPC, between helper programs that exist if the
+/// libraries were found.
+[[nodiscard]] rival zeromq_rival(socket_kind kind);
+[[nodiscard]] rival grpc_rival(socket_kind kind);
 /// Returns an MPI ping-pong, by a helper program under mpirun.
 [[nodiscard]] rival mpi_rival();
 /// Returns the path of the helper program, beside this one; it exists if MPI was found.
 [[nodiscard]] std::filesystem::path mpi_program();
+/// Returns the mpirun command to put before a program and its arguments. Stores the first line of
+/// its version in `version`. Throws failed_run if there is no mpirun.
+[[nodiscard]] std::vector<std::string> words_of_mpirun(std::size_t processes, std::string& version);
 /// Return UCX and MPI over TCP on loopback; of the MPIs, only Open MPI can be restricted to it.
 [[nodiscard]] rival ucx_tcp_rival();
 [[nodiscard]] rival mpi_tcp_rival();

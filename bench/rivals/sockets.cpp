@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rivals.hpp"
 
+#include <bench/runner/futex_peer.hpp>
 #include <bench/runner/loopback.hpp>
 #include <bench/runner/options.hpp>
 #include <bench/runner/spin.hpp>
@@ -8,19 +9,14 @@
 #include <farcall/base/error.hpp>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <new>
 
 #include <fmt/format.h>
 
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -143,56 +139,14 @@ rival stream_rival(std::string key, std::string what, stream_pair (*connect_pair
           }};
 }
 
-struct futex_board {
-  alignas(128) std::atomic<std::uint32_t> ping{0};
-  alignas(128) std::atomic<std::uint32_t> pong{0};
-};
-
-void futex_signal(std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  word.store(value, std::memory_order_release); // partner: the load in futex_wait_for
-  syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-}
-
-/// Sleeps at once. Returns false after a second without a change, so that a process which has gone
-/// is not waited for.
-bool futex_wait_for(std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  const timespec second{.tv_sec = 1, .tv_nsec = 0};
-  for (;;) {
-    const std::uint32_t now = word.load(std::memory_order_acquire);
-    if (now == value) return true;
-    if (syscall(SYS_futex, &word, FUTEX_WAIT, now, &second, nullptr, 0) != 0 && errno == ETIMEDOUT)
-      return false;
-  }
-}
-
 } // namespace
 
 measured futex_round_trip(const rival_settings& settings) {
   const auto measure = [=] {
-    void* memory = mmap(nullptr, sizeof(futex_board), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail("cannot map a shared page");
-    auto* board = new (memory) futex_board;
-    const pid_t parent = getpid();
-    forked_process echo{[&] {
-      pin_this_thread(settings.cores.target);
-      for (std::uint32_t expected = 1; !orphaned(parent);) {
-        if (!futex_wait_for(board->ping, expected)) continue;
-        futex_signal(board->pong, expected);
-        ++expected;
-      }
-      return 0;
-    }};
+    futex_peer peer{settings.cores};
     pin_this_thread(settings.cores.host);
-    std::uint32_t sent = 0;
-    return time_batches(settings.batches, settings.sleeping_calls, settings.warm_up(), [&] {
-      for (std::size_t i = 0; i < settings.sleeping_calls; ++i) {
-        futex_signal(board->ping, ++sent);
-        while (!futex_wait_for(board->pong, sent)) {
-          if (!echo.alive()) throw failed_run("the other side has gone: " + echo.fate());
-        }
-      }
-    });
+    return time_batches(settings.batches, settings.sleeping_calls, settings.warm_up(),
+                        [&] { peer.round_trips(settings.sleeping_calls); });
   };
   return measure_isolated(measure, settings.limit());
 }

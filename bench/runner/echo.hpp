@@ -58,10 +58,10 @@ inline void wake(state_word& word) {
 /// the library, or with parts of it. Between measurements it sleeps and leaves its core free.
 ///
 /// `Link` defines the messages. Its `memory` is constructed in the shared mapping. Its `host_side`
-/// has ask(is_last), which sends a question, and take(), which returns true once the reply has
+/// has ask(is_last), which sends a question, and take(), which returns true once the next reply has
 /// arrived; its `echo_side` has reply(), which replies to a question and returns true, or returns
 /// false if there is none. Each process constructs its side from the memory. `is_last` marks the
-/// last question of a batch.
+/// last question of a batch. For pipelined(), ask() returns false if there is no space.
 ///
 /// The constructor forks, so create it before any thread or job is started.
 template <class Link>
@@ -106,17 +106,23 @@ class echo {
     typename Link::host_side& side = *side_;
     for (std::size_t left = calls; left > 0; --left) {
       side.ask(left == 1);
-      std::uint32_t spins = 0;
-      while (!side.take()) {
-        if (++spins < echo_detail::spin_limit(cores_)) {
-          spin_pause();
-        } else {
-          wait_patiently();
-          break;
-        }
-      }
+      await_reply(side);
     }
   }
+
+  /// Makes round trips, at most `window` of them at a time: waits for the oldest before the next
+  /// begins. Requires the state `echoing`.
+  void pipelined(std::size_t calls, std::size_t window) {
+    typename Link::host_side& side = *side_;
+    std::size_t asked = 0;
+    for (std::size_t taken = 0; taken < calls; ++taken) {
+      while (asked < calls && asked - taken < window && side.ask(asked + 1 == calls))
+        ++asked;
+      await_reply(side);
+    }
+  }
+
+  [[nodiscard]] typename Link::host_side& side() { return *side_; }
 
  private:
   /// Memory that the two processes share.
@@ -149,6 +155,17 @@ class echo {
         }
       }
       sched_yield();
+    }
+  }
+
+  void await_reply(typename Link::host_side& side) {
+    std::uint32_t spins = 0;
+    while (!side.take()) {
+      if (++spins < echo_detail::spin_limit(cores_)) {
+        spin_pause();
+      } else {
+        return wait_patiently();
+      }
     }
   }
 

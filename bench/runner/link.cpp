@@ -24,7 +24,7 @@ bool is_memory(link_kind kind) { return kind == link_kind::shm || kind == link_k
 
 void check(const bench_options& options) {
   if (!options.key.empty() && options.targets.empty())
-    throw usage_problem("--key goes with --targets; --transport tls makes a key of its own");
+    throw usage_problem("--key goes with --targets; give both, or none");
 }
 
 } // namespace
@@ -53,7 +53,7 @@ link_kind kind_of(const bench_options& options) {
     const transport_entry& row = *find_transport(transports(), url.scheme);
     if (row.host) {
       if (!options.takes_devices)
-        throw usage_problem("devices are measured by 'farcall bench offload' only");
+        throw usage_problem("only 'farcall bench offload' measures devices; leave out --targets");
       return cuda::is_emulated(url) ? link_kind::emulated : link_kind::gpu;
     }
     if (url.scheme == "ucx") return link_kind::ucx;
@@ -152,7 +152,8 @@ std::unique_ptr<floor_probe> make_floor(link_kind kind, core_pair cores, std::ui
 core_pair cores_of(const bench_options& options) {
   if (kind_of(options) == link_kind::gpu) {
     if (options.target_cpu)
-      throw usage_problem("--target-cpu: a GPU runs on none of this machine's processors");
+      throw usage_problem(
+          "--target-cpu: a GPU runs on none of this machine's processors; leave it out");
     return {choose_cores(options.host_cpu, std::nullopt).host, no_core};
   }
   if (options.targets.empty() || options.target_cpu) return options.cores();

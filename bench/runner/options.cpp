@@ -12,9 +12,11 @@ std::vector<option> shared_options(bench_options& o) {
   return {
       {.name = "--host-cpu",
        .value = &o.host_cpu,
+       .takes = "CPU",
        .text = "Processor of the host (default: the first allowed one)"},
       {.name = "--target-cpu",
        .value = &o.target_cpu,
+       .takes = "CPU",
        .text = "Processor of the target (default: the next allowed one)"},
       {.name = "--batches",
        .value = &o.batches,
@@ -27,9 +29,11 @@ std::vector<option> shared_options(bench_options& o) {
       {.name = "--json", .value = &o.json, .text = "Print one JSON document instead of a table"},
       {.name = "--html",
        .value = &o.drawn.html,
+       .takes = "FILE",
        .text = "Also write a page with charts of the figures beside their floors to this file"},
       {.name = "--svg",
        .value = &o.drawn.svg,
+       .takes = "FILE",
        .text = "Also write the charts alone to this file, as one picture"},
   };
 }
@@ -39,16 +43,21 @@ std::vector<option> link_options(bench_options& o) {
   options.push_back(
       {.name = "--transport",
        .value = &o.transport,
+       .takes = "TRANSPORT",
        .text = "Transport of the calls: shm, or tcp or tls to a server started for this run",
        .choices = {"shm", "tcp", "tls"},
        .shows_default = true});
   options.push_back(
       {.name = "--targets",
        .value = &o.targets,
+       .takes = "URLS",
        .text = "Targets elsewhere instead: tcp://HOST:PORT of a 'farcall serve' that runs this "
                "same program; 'offload' takes devices too: cuda:0, cuda-emulated:0",
        .excludes = "--transport"});
-  options.push_back({.name = "--key", .value = &o.key, .text = "File with the key of that server"});
+  options.push_back({.name = "--key",
+                     .value = &o.key,
+                     .takes = "FILE",
+                     .text = "File with the key of that server"});
   return options;
 }
 

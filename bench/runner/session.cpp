@@ -113,7 +113,7 @@ figure bench_session::measure(const std::string& what, floor_probe& probe) {
 figure bench_session::beside_floor(const std::string& what, std::vector<double> samples) {
   std::vector<double> around = std::exchange(last_floor_, measure_floor());
   around.insert(around.end(), last_floor_.begin(), last_floor_.end());
-  return {what, summarize(std::move(samples)), summarize(std::move(around))};
+  return {what, summarize(std::move(samples)), summarize(std::move(around)), {}, {}};
 }
 
 job_options job_of_this_program(const std::string& targets) {

@@ -26,6 +26,9 @@ struct figure {
   std::string what;
   summary ns;
   summary floor;
+  /// Records of the call without the call, measured before the figure.
+  std::optional<summary> ring_only = std::nullopt;
+  std::optional<double> goal = std::nullopt; ///< most nanoseconds that are a success
   [[nodiscard]] double ratio() const { return ns.p50 / floor.p50; }
 };
 

@@ -146,7 +146,7 @@ report to_report(const scale_result& r, const link_session& session) {
 int run_scale_over_connection(const scale_options& options) {
   const std::vector<std::size_t> sizes =
       options.nodes.empty() ? std::vector{usual_nodes} : parse_sizes(options.nodes);
-  if (sizes.size() != 1) throw usage_problem("over TCP there is one job: --nodes takes one number");
+  if (sizes.size() != 1) throw usage_problem("--nodes: over TCP there is one job; give one number");
   link_session session{options, "scale", 3};
   const scale_result result = measure_all(options, sizes.front(), session.link(), session.bar());
   session.finish();

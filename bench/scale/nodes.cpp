@@ -472,8 +472,9 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
     std::size_t size = 0;
     const auto [stop, wrong] = std::from_chars(text.data() + at, text.data() + end, size);
     if (wrong != std::errc{} || stop != text.data() + end || size < 1 || size > max_nodes) {
-      throw usage_problem(fmt::format("--nodes: \"{}\" is no number of targets from 1 to {}",
-                                      text.substr(at, end - at), max_nodes));
+      throw usage_problem(fmt::format(
+          "--nodes: \"{}\" is no list of numbers; give some from 1 to {}, such as 2,4,8",
+          text.substr(at, end - at), max_nodes));
     }
     sizes.push_back(size);
     at = end + 1;

@@ -255,7 +255,7 @@ void measure_job(const job_request& asked) {
 
 int measure_scale_job(int argc, char** argv) {
   try {
-    if (argc != 6) throw usage_problem("this is for 'farcall bench scale' alone");
+    if (argc != 6) throw usage_problem("this is internal; use 'farcall bench scale'");
     job_request asked;
     asked.targets = std::stoul(argv[2]);
     asked.is_launched = std::string_view(argv[3]) == "launched";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scale.hpp"
+#include "growth.hpp"
 #include "nodes.hpp"
+#include "rates.hpp"
 
 #include <bench/commands.hpp>
 #include <bench/rivals/rivals.hpp>
@@ -16,10 +18,8 @@
 #include <farcall/farcall.hpp>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <memory>
 #include <span>
@@ -43,10 +43,7 @@ namespace {
 
 constexpr std::array<std::size_t, 5> powers{1, 2, 4, 8, 16};
 constexpr std::size_t lanes_opened = 16;
-constexpr std::size_t window = 64;
 constexpr std::size_t round_robin_targets = 8;
-
-enum class call_kind { synchronous, pipelined };
 
 struct throughput {
   std::size_t targets = 0;
@@ -134,79 +131,6 @@ void measure_memory_and_idling(std::size_t targets, double host_before_kib, bool
   result.idle_host_percent.emplace_back(targets, 100 * host_used / elapsed);
 }
 
-/// Counter that one thread writes and the sampling thread reads; on its own cache line, to avoid
-/// false sharing.
-struct alignas(128) counter {
-  std::atomic<std::uint64_t> calls{0};
-  void add(std::uint64_t n) {
-    calls.store(calls.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
-};
-
-void call_until(const std::atomic<bool>& stop, const std::vector<node>& targets, std::size_t first,
-                call_kind kind, counter& count) {
-  std::size_t at = first % targets.size();
-  const auto next = [&]() -> const node& {
-    at = at + 1 == targets.size() ? 0 : at + 1;
-    return targets[at];
-  };
-  std::vector<future<double>> under_way(kind == call_kind::pipelined ? window : 0);
-  while (!stop.load(std::memory_order_relaxed)) {
-    if (kind == call_kind::synchronous) {
-      (void)sync(next(), offloaded::add, 1.0, 2.0);
-      count.add(1);
-    } else {
-      for (future<double>& f : under_way) {
-        if (f.valid()) (void)f.get();
-        f = async(next(), offloaded::add, 1.0, 2.0);
-      }
-      count.add(window);
-    }
-  }
-}
-
-/// Returns calls per second of all threads together, one sample per slice of time.
-summary measure_rate(const std::vector<node>& targets, std::size_t threads, call_kind kind,
-                     std::size_t slices, std::chrono::milliseconds slice) {
-  std::atomic<bool> stop{false};
-  std::vector<counter> counters(threads);
-  std::vector<std::exception_ptr> failures(threads);
-  std::vector<std::thread> callers;
-  callers.reserve(threads);
-  for (std::size_t t = 0; t < threads; ++t) {
-    callers.emplace_back([&, t] {
-      try {
-        call_until(stop, targets, t, kind, counters[t]);
-      } catch (...) {
-        failures[t] = std::current_exception();
-      }
-    });
-  }
-  const auto total = [&] {
-    std::uint64_t sum = 0;
-    for (const counter& c : counters)
-      sum += c.calls.load(std::memory_order_relaxed);
-    return sum;
-  };
-  std::this_thread::sleep_for(2 * slice); // until lanes are open and memory is touched
-  std::vector<double> samples;
-  std::uint64_t before = total();
-  for (std::size_t i = 0; i < slices; ++i) {
-    const stopwatch watch;
-    std::this_thread::sleep_for(slice);
-    const std::uint64_t now = total();
-    samples.push_back(static_cast<double>(now - before) / (watch.nanoseconds() / 1e9));
-    before = now;
-  }
-  stop.store(true, std::memory_order_relaxed);
-  for (std::thread& caller : callers)
-    caller.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
-  return summarize(std::move(samples));
-}
-
 summary measure_round_robin(std::size_t batches) {
   const job j{targets_without_pinning(round_robin_targets)};
   constexpr std::size_t rounds = 20;
@@ -242,8 +166,10 @@ scale_result measure_all(const bench_options& options, core_pair cores,
     for (const std::size_t t : threads) {
       bar.begin_step(fmt::format("{} targets, {} threads: calls", n, t));
       throughput row{n, t, {}, {}};
-      row.sync_per_s = measure_rate(j.targets(), t, call_kind::synchronous, batches, slice);
-      row.async_per_s = measure_rate(j.targets(), t, call_kind::pipelined, batches, slice);
+      row.sync_per_s =
+          summarize(measure_rate(j.targets(), t, call_kind::synchronous, batches, slice));
+      row.async_per_s =
+          summarize(measure_rate(j.targets(), t, call_kind::pipelined, batches, slice));
       result.calls.push_back(row);
     }
   }
@@ -327,7 +253,7 @@ std::string to_table(const scale_result& r, const summary& floor, core_pair core
   text += starts.text();
   text += fmt::format("\none more lane takes {:.0f} KiB (both processes together)\n\n", r.lane_kib);
   text += fmt::format(
-      "calls per second of all host threads together, async with a window of {}\n\n", window);
+      "calls per second of all host threads together, async with a window of {}\n\n", rate_window);
   text += calls.text();
   text +=
       fmt::format("\n(floor and futex between processors {} and {})\n\n", cores.host, cores.target);
@@ -354,7 +280,7 @@ report to_report(const scale_result& r, const floor_probe& floor, const environm
       s.points.push_back(
           {static_cast<double>(row.targets), pipelined ? row.async_per_s : row.sync_per_s});
     }
-    line_chart c{pipelined ? fmt::format("Pipelined calls, {} under way", window)
+    line_chart c{pipelined ? fmt::format("Pipelined calls, {} under way", rate_window)
                            : "Synchronous calls",
                  "Rates of all host threads together; no thread is pinned.",
                  {"targets", unit::count, scale::log2},
@@ -424,11 +350,14 @@ int run_scale_over_memory(const scale_options& options) {
 int run_scale(const scale_options& options) {
   const bool is_launched = options.launcher != "children";
   if (kind_of(options) != link_kind::shm) {
-    if (is_launched) throw usage_problem("--launcher is for targets without --transport");
+    if (is_launched)
+      throw usage_problem("--launcher is for targets without --transport; leave out one of them");
     return run_scale_over_connection(options);
   }
   if (!options.targets.empty())
-    throw usage_problem("over shm the targets are chosen by --max-targets, not by --targets");
+    throw usage_problem("--targets is for targets elsewhere; give --max-targets");
+  if (!options.grow.empty()) return run_growth(options);
+  if (options.most != 0) throw usage_problem("--most goes with --grow; give both, or leave it out");
   if (is_launched || !options.nodes.empty()) return run_scale_of_nodes(options);
   return run_scale_over_memory(options);
 }
@@ -449,11 +378,24 @@ command command_scale() {
                  .range = {{1, powers.back()}}});
   all.push_back({.name = "--nodes",
                  .value = &o.nodes,
+                 .takes = "COUNTS",
                  .text =
                      "Measure jobs of that many targets instead, each by itself: 2,4,8,16 (start, "
                      "memory, idling, first contact); over TCP: of the one job (default: 64)"});
+  all.push_back({.name = "--grow",
+                 .value = &o.grow,
+                 .takes = "NUMBER",
+                 .text = "Measure calls per second and memory as this number grows instead",
+                 .choices = {"nodes", "threads", "lanes", "calls"},
+                 .excludes = "--nodes"});
+  all.push_back({.name = "--most",
+                 .value = &o.most,
+                 .text = "Largest number of --grow (default: 1000 nodes, 1024 threads or lanes, "
+                         "1000000 calls; quick: 4, and 100 calls)",
+                 .range = {{1, 10'000'000}}});
   all.push_back({.name = "--launcher",
                  .value = &o.launcher,
+                 .takes = "STARTER",
                  .text = "Starter of the targets of --nodes: the host (children), or mpirun",
                  .choices = {"children", "mpirun"},
                  .shows_default = true});
@@ -469,7 +411,7 @@ command command_scale() {
   return benchmark("scale",
                    "1 to 16 targets and host threads: calls per second, start-up, memory, idling, "
                    "taking turns; or "
-                   "jobs of many nodes",
+                   "jobs of many nodes; or rates and memory as one number grows",
                    std::move(all), options, run_scale);
 }
 

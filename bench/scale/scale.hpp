@@ -15,6 +15,8 @@ struct scale_options : bench_options {
   std::size_t max_threads = 0;       ///< 0 for the default
   std::string nodes;                 ///< sizes of jobs (over TCP one); or the default
   std::string launcher = "children"; ///< starter of targets: the host ("children"), or "mpirun"
+  std::string grow;                  ///< number that grows instead: "nodes", "threads", …
+  std::size_t most = 0;              ///< its largest value; 0 for the default
   std::optional<std::size_t> starts; ///< starts of each size, measuring nothing else
   std::optional<std::size_t> contact_seconds; ///< limit for each part of first contact
 };

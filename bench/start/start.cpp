@@ -138,6 +138,7 @@ command command_start() {
   std::erase_if(all, [](const option& o) { return o.name.ends_with("-cpu"); });
   all.push_back({.name = "--transport",
                  .value = &options->transport,
+                 .takes = "TRANSPORT",
                  .text = "Transport to the server",
                  .choices = {"tcp", "tls"},
                  .shows_default = true});

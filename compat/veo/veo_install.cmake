@@ -6,18 +6,6 @@
 # Included last, because it needs these targets: `veo` and `veo_static` (libveo), `farcall_aveorun`,
 # `farcall_aveorun_ftrace`, and `farcall_veo_target` (libaveorun.a).
 
-# farcall_veo_install_link(<target> <link, below the prefix> <component> [EXCLUDE_FROM_ALL])
-function(farcall_veo_install_link target link component)
-  cmake_path(GET link PARENT_PATH folder)
-  install(
-    CODE "
-      set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}\")
-      file(MAKE_DIRECTORY \"\${folder}\")
-      message(STATUS \"Installing: \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${link}\")
-      file(CREATE_LINK \"${target}\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${link}\" SYMBOLIC)"
-    COMPONENT ${component} ${ARGN})
-endfunction()
-
 # farcall_veo_install_commands(<folder> <prefix of names> <tools> <component> [EXCLUDE_FROM_ALL]):
 # installs links to the scripts; only the commands in the caller's list COMMANDS, if there is one.
 function(farcall_veo_install_commands folder name_prefix tools component)
@@ -26,7 +14,7 @@ function(farcall_veo_install_commands folder name_prefix tools component)
   foreach(pair IN LISTS commands)
     string(REGEX MATCH "^(.*)=(.*)$" pair "${pair}")
     if(NOT COMMANDS OR CMAKE_MATCH_1 IN_LIST COMMANDS)
-      farcall_veo_install_link("${to_tools}/${CMAKE_MATCH_2}"
+      farcall_install_link("${to_tools}/${CMAKE_MATCH_2}"
                                "${folder}/${name_prefix}${CMAKE_MATCH_1}" ${component} ${ARGN})
     endif()
   endforeach()
@@ -35,11 +23,13 @@ endfunction()
 # farcall_veo_install_target(<target> <kind> <folder> <component> [EXCLUDE_FROM_ALL])
 function(farcall_veo_install_target target folder component)
   if(TARGET ${target})
+    set_property(GLOBAL APPEND PROPERTY FARCALL_PACKAGED ${target})
     install(
       TARGETS ${target}
       ARCHIVE DESTINATION "${folder}" COMPONENT ${component} ${ARGN}
       LIBRARY DESTINATION "${folder}" COMPONENT ${component} ${ARGN}
       RUNTIME DESTINATION "${folder}" COMPONENT ${component} ${ARGN})
+    farcall_split_debug("$<TARGET_FILE:${target}>" "${folder}/$<TARGET_FILE_NAME:${target}>" ${component} ${ARGN})
   endif()
 endfunction()
 
@@ -70,7 +60,7 @@ function(farcall_veo_install layout component)
   foreach(pair IN LISTS links)
     string(REGEX MATCH "^(.*)=(.*)$" pair "${pair}")
     foreach(end IN ITEMS so a)
-      farcall_veo_install_link(lib${CMAKE_MATCH_2}.${end} "${lib}/lib${CMAKE_MATCH_1}.${end}"
+      farcall_install_link(lib${CMAKE_MATCH_2}.${end} "${lib}/lib${CMAKE_MATCH_1}.${end}"
                                ${component} ${ARGN})
     endforeach()
   endforeach()
@@ -104,7 +94,7 @@ function(farcall_veo_install layout component)
   endforeach()
   if(TARGET veo)
     # First name of AVEO's library.
-    farcall_veo_install_link(libveo.so "${host_lib}/libaveoVH.so" ${component} ${ARGN})
+    farcall_install_link(libveo.so "${host_lib}/libaveoVH.so" ${component} ${ARGN})
   endif()
   farcall_veo_install_target(veo_static "${host_lib}" ${component} ${ARGN})
   farcall_veo_install_target(farcall_veo_target "${lib}" ${component} ${ARGN})
@@ -116,12 +106,12 @@ function(farcall_veo_install layout component)
     if(TARGET ${target})
       farcall_veo_install_target(${target} "${helpers}" ${component} ${ARGN})
       foreach(generation IN ITEMS _ve1 _ve3)
-        farcall_veo_install_link(${kind} "${helpers}/${kind}${generation}" ${component} ${ARGN})
+        farcall_install_link(${kind} "${helpers}/${kind}${generation}" ${component} ${ARGN})
       endforeach()
     endif()
   endforeach()
   if(TARGET farcall_aveorun)
-    farcall_veo_install_link(aveorun "${helpers}/veorun" ${component} ${ARGN})
+    farcall_install_link(aveorun "${helpers}/veorun" ${component} ${ARGN})
   endif()
 endfunction()
 

@@ -23,7 +23,7 @@ DOCS = pathlib.Path(__file__).resolve().parent.parent
 PAGE = DOCS / "guide" / "18-seeing-what-a-job-does.md"
 SVG = "{http://www.w3.org/2000/svg}"
 MOST_BYTES = 60 * 1024
-THINNEST = 4  # pixels of a frame that is kept
+THINNEST = 4  # pixels of a frame that is kept, of 1200
 LONGEST_NAME = 80
 SKIPPED = 77
 # Texts that each picture has to show.
@@ -49,7 +49,7 @@ def made_by(words, file):
 
 def clean_frame(frame):
     """Returns the frame of a flame graph without paths and process numbers, or "" if it is thin."""
-    if float(re.search(r'<rect[^>]* width="([\d.]+)"', frame)[1]) < THINNEST:
+    if 12 * float(re.search(r'<rect[^>]* width="([\d.]+)%"', frame)[1]) < THINNEST:
         return ""
 
     def title(match):
@@ -71,6 +71,8 @@ def flame_graph(farcall, program, folder):
     words = [farcall, "prof", "-s", "500", "--per-node", "-o", str(file), "--call-graph"]
     has_dwarf = "built without libdw" not in run(*words, "dwarf", "--", "/bin/true").stderr
     svg = made_by([*words, "dwarf" if has_dwarf else "fp", "--", program, "300"], file)
+    # The second graph, which has all functions of farcall, is hidden at first.
+    svg = re.sub(r'<g class="graph gone".*(?=<script>)', "", svg, flags=re.S)
     svg = re.sub(r'<g class="frame.*?</g>\n', lambda m: clean_frame(m[0]), svg, flags=re.S)
     svg = re.sub(rf"(?:[\w./-]*/)?{re.escape(pathlib.Path(program).name)}\b", "steps", svg)
     svg = re.sub(r"(node \d+: steps) \(\d+\)", r"\1", svg)

@@ -4,10 +4,11 @@
 
 Doxygen reads the headers that docs/reference/interface.txt names and copies of the Markdown pages in
 which links lead to pages of the site. A public name without a comment is an error, as is every other
-warning of Doxygen. A page about the Python package comes from its docstrings (python_page.py). Needs no
-network.
+warning of Doxygen, and a link that leads nowhere. A page about the Python package comes from its docstrings
+(python_page.py), and the index of the search from the finished pages (site_search.py). Needs no network.
 """
 
+import html
 import pathlib
 import re
 import shutil
@@ -16,19 +17,25 @@ import sys
 from xml.sax.saxutils import quoteattr
 
 import python_page
+import site_search
 
 HERE = pathlib.Path("docs/reference")
 # Sections of the tree on the left: title, and pages in their order.
 SECTIONS = (
-    ("Guide", ["docs/guide/*.md", "docs/gotchas.md", "docs/glossary.md"]),
-    ("Inside", ["docs/architecture.md", "docs/wire.md", "docs/performance.md", "docs/scale.md",
-                "docs/benchmarks.md", "CONTRIBUTING.md", "CHANGELOG.md"]),
+    ("Guide", ["docs/guide/*.md", "docs/why.md", "docs/gotchas.md", "docs/settings.md", "docs/glossary.md"]),
+    ("Inside", ["docs/architecture.md", "docs/wire.md", "docs/copies.md", "docs/staged-lane.md",
+                "docs/performance.md", "docs/scale.md", "docs/benchmarks.md", "docs/suites.md",
+                "CONTRIBUTING.md", "CHANGELOG.md"]),
     ("Decisions", ["docs/decisions/*.md"]),
 )
 MAIN_PAGE = "README.md"
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"(!\[[^\]]*\]\()[^)\s]*/([^)/\s]+\))")
+NEXT = re.compile(r"^Next: \[(.+)\]\(([\w.-]+)\)$", re.M)
+# Doxygen ends code at an apostrophe, except behind two backticks.
+QUOTING_CODE = re.compile(r"(?<!`)`([^`\n]*'[^`\n]*)`(?!`)")
+REMARK = re.compile(r"^<!--.*-->\n", re.M)
 HEADING = re.compile(r"^(##+) +(.+)$", re.M)
 FENCE = re.compile(r"^```", re.M)
 # Members that need no comment: copies, moves, default comparisons, and constructors that are inherited
@@ -44,11 +51,24 @@ def interface():
     return [l for l in lines if l and not l.startswith("#")]
 
 
+def in_order(paths):
+    """Returns pages in the order of their links to the next page, and by name without such links."""
+    left = {path.name: path for path in sorted(paths)}
+    ordered = []
+    while left:
+        name = next(iter(left))
+        while name in left:
+            ordered.append(left.pop(name))
+            following = NEXT.search(ordered[-1].read_text(encoding="utf-8"))
+            name = following[2] if following else None
+    return ordered
+
+
 def pages():
     """Yields (section, path) of every page, in order."""
     for section, patterns in SECTIONS:
         for pattern in patterns:
-            for path in sorted(pathlib.Path().glob(pattern)):
+            for path in in_order(pathlib.Path().glob(pattern)):
                 yield section, path
 
 
@@ -97,7 +117,13 @@ def for_doxygen(path, known):
         # Doxygen shows the backticks in a heading that has a name.
         return f"{marks} {title.replace('`', '')} {{#{page_id(path)}_{anchor}}}"
 
+    def following(match):
+        title, link = match.groups()
+        page = f"{page_id(path.parent / link)}.html"
+        return f'<div class="next"><a href="{page}">Next: {html.escape(title.replace("`", ""))}</a></div>'
+
     def change(part):
+        part = NEXT.sub(following, QUOTING_CODE.sub(r"``\1``", REMARK.sub("", part)))
         # Pictures are in the same folder as all pages of the site.
         return HEADING.sub(heading, LINK.sub(target, PICTURE.sub(r"\1\2", part)))
 
@@ -175,11 +201,13 @@ def run(output):
         f"INPUT = {' '.join(map(str, inputs))}\n")
     done = subprocess.run(["doxygen", "-"], input=config, text=True, capture_output=True)
     shutil.rmtree(work)
+    site_search.add_to(output)
     lines = done.stderr.replace(f"{work.resolve()}/", "").splitlines()
     real = complaints + [l for l in lines if l.strip() and not OBVIOUS.search(l) and not UNTRUE.search(l)]
     if done.returncode != 0 and not real:
         real = [f"doxygen ended with {done.returncode}"]
-    return real
+    # Doxygen's own pages have links to members that it shows elsewhere.
+    return real + [l for l in site_search.broken_links(output) if l.startswith(("index.html", "page_"))]
 
 
 def main():
@@ -190,7 +218,7 @@ def main():
     for line in wrong:
         print(line, file=sys.stderr)
     if wrong:
-        raise SystemExit(f"build.py: {len(wrong)} complaints; public names need a /// comment")
+        raise SystemExit(f"build.py: {len(wrong)} complaints; public names need a /// comment, and links a target")
     print(f"{output}/index.html")
 
 

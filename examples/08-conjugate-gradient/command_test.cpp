@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 struct outcome {
@@ -102,10 +103,47 @@ TEST_F(conjugate_gradient, solves_a_poisson_problem_on_any_number_of_targets) {
   }
 }
 
+// The option takes precedence over the environment.
+TEST_F(conjugate_gradient, option_names_the_targets) {
+  ::setenv("FARCALL_TARGETS", "shm:3", 1);
+  const outcome got = run("--poisson 4 --json --targets shm");
+  ::unsetenv("FARCALL_TARGETS");
+  EXPECT_EQ(got.code, 0) << got.err;
+  EXPECT_THAT(got.out, HasSubstr("node 1"));
+  EXPECT_THAT(got.out, Not(HasSubstr("node 2")));
+}
+
+std::string join_words(const std::string& a, const std::string& b) { return a + ' ' + b; }
+
+/// Returns the bytes behind the key in the JSON object, up to the next comma.
+std::string value_of(const std::string& json, const std::string& key) {
+  const std::size_t at = json.find('"' + key + "\":");
+  return at == std::string::npos ? "" : json.substr(at, json.find(',', at) - at);
+}
+
+// The solver goes on from a checkpoint, or from the start if there is none yet, to the same bits.
+TEST_F(conjugate_gradient, survives_the_death_of_a_target) {
+  for (const char* targets : {"shm:2", "shm:3", "shm"}) {
+    const std::string solve = join_words("--poisson 24 --json --checkpoint 50 --targets", targets);
+    const outcome whole = run(solve);
+    ASSERT_EQ(whole.code, 0) << whole.err;
+    for (const char* iteration : {"1", "49", "51", "60"}) {
+      const outcome got = run(join_words(solve, join_words("--fail-in", iteration)));
+      EXPECT_EQ(got.code, 0) << got.err;
+      EXPECT_THAT(got.err, HasSubstr(" failed; another target has its rows"));
+      const bool has_checkpoint = std::string(iteration) > "50" && std::string(targets) != "shm";
+      EXPECT_THAT(got.err, HasSubstr(has_checkpoint ? "from iteration 50\n" : "from iteration 0\n"))
+          << targets << ' ' << iteration;
+      for (const char* key : {"iterations", "residual"})
+        EXPECT_EQ(value_of(got.out, key), value_of(whole.out, key));
+    }
+  }
+}
+
 TEST_F(conjugate_gradient, more_targets_than_rows) {
   const outcome got = run("--poisson 1 --farcall-targets=shm:2");
   EXPECT_EQ(got.code, 0) << got.err;
-  EXPECT_THAT(got.out, HasSubstr("offloads    1,"));
+  EXPECT_THAT(got.out, HasSubstr("target      1 node 1: 1 rows, 1 nonzeros\nsolver"));
 }
 
 TEST_F(conjugate_gradient, leaves_options_of_farcall_to_it) {
@@ -121,10 +159,26 @@ TEST_F(conjugate_gradient, json_is_one_object_on_one_line) {
   EXPECT_THAT(got.out, StartsWith("{\"problem\":\"poisson 4\","));
   EXPECT_THAT(got.out, EndsWith("}\n"));
   EXPECT_EQ(std::ranges::count(got.out, '\n'), 1);
-  for (const char* key : {"iterations", "residual", "seconds", "offloads_per_second",
-                          "offload_overhead_share", "difference"}) {
+  for (const char* key : {"iterations", "residual", "seconds", "host_seconds", "difference"}) {
     EXPECT_THAT(got.out, HasSubstr(std::string{'"'}.append(key).append("\":")));
   }
+}
+
+// The time decides whether there is a note, so the test reads the ratio in the output.
+TEST_F(conjugate_gradient, notes_that_targets_gained_nothing) {
+  const outcome got = run("--poisson 4 --targets shm:2");
+  EXPECT_EQ(got.code, 0) << got.err;
+  const std::string before = "targets to one thread ";
+  const std::size_t at = got.out.find(before);
+  ASSERT_NE(at, std::string::npos) << got.out;
+  // The ratio is printed with two digits behind the point, so 1.00 may be less than 1.
+  const double ratio = std::stod(got.out.substr(at + before.size()));
+  if (ratio > 1) {
+    EXPECT_THAT(got.out, HasSubstr("\nnote        "));
+  } else if (ratio < 1) {
+    EXPECT_THAT(got.out, Not(HasSubstr("\nnote")));
+  }
+  EXPECT_THAT(run("--poisson 4 --targets shm").out, Not(HasSubstr("\nnote")));
 }
 
 TEST_F(conjugate_gradient, help) {
@@ -165,6 +219,9 @@ TEST_F(conjugate_gradient, bad_usage) {
                  "--tolerance must lie between 1e-16 and 1, for example 1e-10");
   expect_refused("--tolerance nan", "--tolerance must lie between 1e-16 and 1, for example 1e-10");
   expect_refused("--max-iterations -1", "--max-iterations: '-1' is not a number");
+  expect_refused("--repeat 0", "--repeat must lie between 1 and 100, not 0");
+  expect_refused("--checkpoint 0", "--checkpoint must be at least 1");
+  expect_refused("--fail-in soon", "--fail-in: 'soon' is not a number");
   expect_refused("--precondition ilu", "--precondition must be jacobi or none, not 'ilu'");
   expect_refused("--poisson 4 --matrix x",
                  "--matrix and --poisson exclude each other; give one of them");

@@ -182,5 +182,18 @@ TEST(relative_difference, of_vectors) {
   EXPECT_EQ(relative_difference(std::vector<double>{0, 0}, y), 1);
 }
 
+TEST(missing_gain, depends_on_the_time_of_an_iteration) {
+  // An iteration takes 50 µs in the first case, and 100 µs in the second.
+  EXPECT_EQ(missing_gain(2, 0.006, 0.005, 100),
+            "this matrix is too small to gain by targets: an iteration takes one thread 50.0 us");
+  EXPECT_THAT(missing_gain(2, 0.01, 0.01, 100), testing::StartsWith("targets gained nothing: "));
+  EXPECT_THAT(missing_gain(2, 2.0, 1.0, 0), testing::StartsWith("targets gained nothing: "));
+}
+
+TEST(missing_gain, is_no_text_if_targets_gained_or_could_not) {
+  EXPECT_EQ(missing_gain(2, 0.004, 0.005, 100), "");
+  EXPECT_EQ(missing_gain(1, 0.006, 0.005, 100), "") << "one target works like one thread";
+}
+
 } // namespace
 } // namespace cg

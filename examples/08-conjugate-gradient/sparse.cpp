@@ -56,4 +56,24 @@ row_block extract(const csr_matrix& matrix, row_range rows) {
   return block;
 }
 
+std::vector<system_part> split(const csr_matrix& matrix, std::span<const double> b,
+                               std::size_t parts) {
+  const std::vector<double> all = diagonal(matrix);
+  std::vector<system_part> result;
+  for (const row_range rows : balance_rows(matrix, parts)) {
+    const auto own = [&](std::span<const double> of) {
+      const auto part = of.subspan(rows.first, rows.size());
+      return std::vector<double>(part.begin(), part.end());
+    };
+    result.push_back({extract(matrix, rows), own(b), own(all)});
+  }
+  return result;
+}
+
+row_range shared_columns(const system_part& to, const system_part& of) {
+  const std::size_t first = std::max(to.rows.first_column, of.rows.range.first);
+  const std::size_t last = std::min(to.rows.first_column + to.rows.columns, of.rows.range.last);
+  return {first, std::max(first, last)};
+}
+
 } // namespace cg

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <span>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace cg {
@@ -29,6 +30,16 @@ struct entry {
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
+}
+
+/// Returns true if the word is a number with the exponent letter D in place of E.
+template <class Number>
+bool has_fortran_exponent(std::string_view word, Number value) {
+  std::string text(word.substr(word.starts_with('+') ? 1 : 0));
+  const std::size_t at = text.find_first_of("dD");
+  if (!std::is_floating_point_v<Number> || at == text.npos) return false;
+  text[at] = 'e';
+  return read_number(text, value) == std::errc{};
 }
 
 /// One pass over the lines of a stream, with the position for messages.
@@ -64,6 +75,10 @@ struct reader {
     // from_chars rejects a plus sign, which Fortran programs often write.
     const bool has_plus = word.size() > 1 && word[0] == '+' && word[1] != '-';
     const std::errc status = read_number(word.substr(has_plus ? 1 : 0), value);
+    if (status == std::errc::invalid_argument && has_fortran_exponent(word, value))
+      fail(what, ' ', in_quotes(word),
+           " has the exponent letter D, as Fortran writes it; replace it "
+           "by E");
     if (status == std::errc::result_out_of_range) fail(what, ' ', in_quotes(word), too_large);
     if (status != std::errc{}) fail(what, ' ', in_quotes(word), no_number);
   }
@@ -86,6 +101,8 @@ csr_matrix parse_matrix_market(std::istream& in, std::string name) {
   reader r{.in = in, .name = name};
   if (!r.next_line())
     r.fail_at(1, "the file is empty; a Matrix Market file starts with %%MatrixMarket");
+  if (r.text.starts_with("\xef\xbb\xbf"))
+    r.fail("the file starts with a byte order mark; save it as UTF-8 without one, or as ASCII");
   if (r.words.empty() || lower(r.words[0]) != "%%matrixmarket")
     r.fail("the first line must start with %%MatrixMarket, not ", in_quotes(r.text));
   if (r.words.size() != 5)

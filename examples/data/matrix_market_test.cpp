@@ -162,6 +162,16 @@ INSTANTIATE_TEST_SUITE_P(
             "t.mtx:5: entry (1, 2) or its mirror image is given a second time, first on line 4"},
         bad_text{"not_a_number", with_size("1 1 1\n1 1 four\n"),
                  "t.mtx:3: value 'four' is not a number"},
+        bad_text{
+            "fortran_exponent", with_size("1 1 1\n1 1 +1.5D+03\n"),
+            "t.mtx:3: value '+1.5D+03' has the exponent letter D, as Fortran writes it; replace "
+            "it by E"},
+        bad_text{"letter_d_elsewhere", with_size("1 1 1\n1 1 D5\n"),
+                 "t.mtx:3: value 'D5' is not a number"},
+        bad_text{
+            "byte_order_mark", "\xef\xbb\xbf%%MatrixMarket matrix coordinate real symmetric\n",
+            "t.mtx:1: the file starts with a byte order mark; save it as UTF-8 without one, or "
+            "as ASCII"},
         bad_text{"trailing_text", with_size("1 1 1\n1 1 4x\n"),
                  "t.mtx:3: value '4x' is not a number"},
         bad_text{"nan", with_size("1 1 1\n1 1 nan\n"), "t.mtx:3: value 'nan' is not finite"},

@@ -86,7 +86,7 @@ void acceptor::accept() noexcept {
 
 void acceptor::adopt(transport& via, const endpoint& c) {
   if (c.driver != nullptr) owner_.lanes().note_driver();
-  if (c.peer >= options_.nodes || owner_.has_failed(c.peer)) {
+  if (place_of(c.peer) >= options_.nodes || owner_.has_failed(c.peer)) {
     via.close(c);
     return;
   }

@@ -43,6 +43,31 @@ TEST_F(acceptors, close_lanes_of_nodes_that_have_failed) {
   EXPECT_THAT(engine_.via.closed, ElementsAre(lane.id));
 }
 
+TEST_F(acceptors, close_late_lanes_of_former_nodes) {
+  const node_id later = successor_of(peer_id);
+  engine_->fail(peer_id, "it is gone");
+  engine_->peers().set_route(later, engine_.via, 1);
+  arrived_lane& late = arrive();
+  arrived_lane& good = arrive(0, false, later);
+  ASSERT_TRUE(send_request(late.requests, thread_key, 1));
+  ASSERT_TRUE(send_request(good.requests, thread_key, 2));
+  serve_what_is_there();
+  EXPECT_THAT(late.take_replies(), IsEmpty());
+  EXPECT_THAT(engine_.via.closed, ElementsAre(late.id));
+  EXPECT_THAT(good.take_replies(), ElementsAre(this_thread()));
+}
+
+TEST_F(acceptors, cut_only_the_lanes_of_the_node_that_fails) {
+  const node_id later = successor_of(peer_id);
+  engine_->peers().set_route(later, engine_.via, 1);
+  arrived_lane& good = arrive(0, false, later);
+  serve_what_is_there();
+  engine_->fail(peer_id, "its end is noticed late");
+  ASSERT_TRUE(send_request(good.requests, thread_key, 1));
+  engine_->workers().serve(0);
+  EXPECT_THAT(good.take_replies(), ElementsAre(this_thread()));
+}
+
 TEST_F(acceptors, cut_lanes_of_a_node_that_fails) {
   arrived_lane& lane = arrive();
   serve_what_is_there();

@@ -70,6 +70,16 @@ std::size_t call_pool::taken() const noexcept {
 void call_pool::trim(time_point now) noexcept {
   if (now < next_trim_) return;
   next_trim_ = now + trim_interval;
+  give_back_chunks(
+      [this](const chunk& c) { return c.idle == chunk_calls && &c != chunks_.front(); });
+}
+
+void call_pool::give_back_unused() noexcept {
+  give_back_chunks([](const chunk& c) { return c.free == chunk_calls; });
+}
+
+template <class F>
+void call_pool::give_back_chunks(const F& goes) noexcept {
   for (chunk* const c : chunks_) {
     if (c != given_back_) c->free = c->idle = 0;
   }
@@ -78,7 +88,6 @@ void call_pool::trim(time_point now) noexcept {
     ++its.free;
     its.idle += call->was_idle() ? 1 : 0;
   }
-  const auto goes = [&](const chunk& c) { return c.idle == chunk_calls && &c != chunks_[0]; };
   pending_call** last = &free_;
   for (pending_call* call = free_; call != nullptr; call = call->kept_.next_free) {
     const chunk& its = chunk_of(*call);

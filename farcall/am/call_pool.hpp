@@ -72,6 +72,9 @@ class call_pool {
   /// Gives back the memory of chunks, except the first, whose pending calls have all been free
   /// since the last trim(). Does nothing if `now` is within a second of the last trim().
   void trim(time_point now) noexcept;
+  /// Gives back the memory of all chunks whose pending calls are free. Call when the lane has
+  /// ended, because it then takes few further calls.
+  void give_back_unused() noexcept;
   /// Notes a poll that has found no reply. If there is more than one chunk, one in `trim_polls`
   /// calls of this function calls trim(), so that memory is given back in quiet times.
   void note_idle() noexcept {
@@ -101,6 +104,10 @@ class call_pool {
   };
 
   void grow();
+  /// Counts the free calls of each chunk, and gives back the memory of chunks for which
+  /// goes(chunk) is true. Their pending calls must be free.
+  template <class F>
+  void give_back_chunks(const F& goes) noexcept;
   [[nodiscard]] chunk& chunk_of(const pending_call& call) const noexcept {
     return *chunks_[call.index() / chunk_calls];
   }

@@ -90,6 +90,21 @@ TEST_F(call_pools, visit_free_and_taken_calls) {
   EXPECT_EQ(seen.size(), chunk);
 }
 
+TEST_F(call_pools, give_back_the_memory_of_unused_chunks) {
+  std::vector<pending_call*> many = take(600);
+  pending_call* const kept = many.back();
+  many.pop_back();
+  give_back(many);
+  pool_.give_back_unused();
+  EXPECT_EQ(pool_.capacity(), chunk);
+  EXPECT_EQ(pool_.taken(), 1U);
+  give_back({kept});
+  pool_.give_back_unused();
+  EXPECT_EQ(pool_.capacity(), 0U);
+  give_back(take(chunk + 1));
+  EXPECT_EQ(pool_.capacity(), 2 * chunk);
+}
+
 TEST_F(call_pools, give_back_memory_of_idle_calls) {
   give_back(take(1000));
   EXPECT_EQ(pool_.capacity(), 1024U);

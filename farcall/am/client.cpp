@@ -27,17 +27,69 @@ class ended_client final : public client {
 
 } // namespace
 
-void thread_lanes::set(node_id node, requester* l) noexcept {
+requester** thread_lanes::entry_of(node_id node) const noexcept {
+  if (node < by_place_.size()) return &by_place_[node];
+  // Acquire, paired with the release store in reserve(), so that the array is visible.
+  if (place_of(node) >= by_place_.size() || !has_later_.load(std::memory_order_acquire))
+    return nullptr;
+  return &later_[place_of(node)];
+}
+
+requester* thread_lanes::find_later(node_id node) const noexcept {
+  requester** const at = entry_of(node);
+  if (at == nullptr) return nullptr;
+  // Acquire, as in find().
+  requester* const l = std::atomic_ref(*at).load(std::memory_order_acquire);
+  return l != nullptr && l->peer() == node ? l : nullptr;
+}
+
+void thread_lanes::note_used(node_id node) noexcept {
   const std::size_t used = used_count_.load(std::memory_order_relaxed);
-  const auto end = used_.begin() + static_cast<std::ptrdiff_t>(used);
-  if (std::find(used_.begin(), end, node) == end) {
-    used_[used] = node;
-    // Release, paired with the acquire load in for_each(), so that for_each() sees the entries of
-    // used_ below the new count.
-    used_count_.store(used + 1, std::memory_order_release);
+  for (std::size_t i = 0; i < used; ++i) {
+    const std::atomic_ref<node_id> at = used_entry(i);
+    const node_id there = at.load(std::memory_order_relaxed);
+    if (place_of(there) != place_of(node)) continue;
+    // Replace the former node of the place. It has ended, so that no replies of it are awaited.
+    if (there < node) at.store(node, std::memory_order_relaxed);
+    return;
   }
+  used_entry(used).store(node, std::memory_order_relaxed);
+  // Release, paired with the acquire load in for_each(), so that for_each() sees the entries of
+  // used_ below the new count.
+  used_count_.store(used + 1, std::memory_order_release);
+}
+
+void thread_lanes::reserve(node_id node) {
+  if (node < by_place_.size() || has_later_.load(std::memory_order_relaxed)) return;
+  later_ = lane_array(by_place_.size());
+  // Release, paired with the acquire load in entry_of(), so that the array is visible there.
+  has_later_.store(true, std::memory_order_release);
+}
+
+void thread_lanes::set(node_id node, requester* l) noexcept {
+  note_used(node);
   // Release, paired with the acquire load in find(), so that find() sees the whole lane.
-  by_node_[node].store(l, std::memory_order_release);
+  std::atomic_ref(*entry_of(node)).store(l, std::memory_order_release);
+}
+
+void thread_lanes::remove(node_id node) noexcept {
+  if (find(node) == nullptr) return;
+  std::atomic_ref(*entry_of(node)).store(nullptr, std::memory_order_release);
+}
+
+void thread_lanes::drop_failed() noexcept {
+  // Relaxed, because only the calling thread uses the set.
+  const auto used = used_.span().first(used_count_.load(std::memory_order_relaxed));
+  const auto has_failed = [this](node_id node) {
+    requester* const l = find(node);
+    if (l == nullptr) return false;
+    l->guard().lock();
+    const bool failed = l->failure() != nullptr && !l->is_lost();
+    l->guard().unlock();
+    return failed;
+  };
+  const auto end = std::remove_if(used.begin(), used.end(), has_failed);
+  used_count_.store(static_cast<std::size_t>(end - used.begin()), std::memory_order_relaxed);
 }
 
 constinit thread_local cached_lanes client::cached_{};
@@ -57,6 +109,7 @@ client& live_clients::ended() noexcept {
 }
 
 requester& client::open_own_lane(node_id node, time_point deadline) {
+  if (requester* const l = find_lane(node); l != nullptr && epoch_of(node) != 0) return *l;
   return own_engine(*this).lanes().open_own(node, deadline);
 }
 

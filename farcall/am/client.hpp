@@ -4,6 +4,7 @@
 #include <farcall/am/requester.hpp>
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
+#include <farcall/base/zeroed_array.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -24,10 +25,9 @@ class lane_table;
 /// lanes. If all doorbells of this node for calling threads are taken, several threads share a set.
 class thread_lanes {
  public:
-  /// Makes a set of lanes to nodes with numbers below `nodes`.
+  /// Makes a set of lanes to nodes whose places are below `nodes`.
   thread_lanes(std::uint32_t with_doorbell, std::size_t nodes, thread_counters& counts)
-      : doorbell(with_doorbell), counters(counts), by_node_(nodes), used_(nodes), lanes_(by_node_) {
-  }
+      : doorbell(with_doorbell), counters(counts), by_place_(nodes), used_(nodes) {}
 
   std::uint32_t doorbell;
   std::uint32_t threads = 1; ///< number of threads that use the set; guarded by the engine
@@ -36,36 +36,72 @@ class thread_lanes {
   /// Returns the set's lane to `node`, or null if the set has none. The lane belongs to the sets of
   /// several threads if `node` had no lane left when this set needed one.
   [[nodiscard]] requester* find(node_id node) const noexcept {
-    // Acquire, paired with the release store in set(). If several threads share the set, another
-    // one of them may have called set().
-    return node < lanes_.size() ? lanes_[node].load(std::memory_order_acquire) : nullptr;
+    return node < by_place_.size() ? find_early(node) : find_later(node);
+  }
+  /// Returns what find() returns if the epoch of the node is 0, and otherwise null. Takes fewer
+  /// instructions.
+  [[nodiscard]] requester* find_early(node_id node) const noexcept {
+    // A number below the size is a place, whose entry has lanes to this node only. Acquire, paired
+    // with the release store in set(). If several threads share the set, another one of them may
+    // have called set().
+    return node < by_place_.size()
+               ? std::atomic_ref<requester*>(by_place_[node]).load(std::memory_order_acquire)
+               : nullptr;
   }
 
-  /// Makes `l` the set's lane to `node`, which must be below the number of nodes given to the
-  /// constructor. Call with the lane table's mutex held.
+  /// Allocates memory that set() needs for a lane to `node`, whose place must be below the number
+  /// given to the constructor. Call with the lane table's mutex held. Throws std::bad_alloc.
+  void reserve(node_id node);
+  /// Makes `l` the set's lane to `node`, for which reserve() was called. Call with the lane table's
+  /// mutex held.
   void set(node_id node, requester* l) noexcept;
+  /// Removes the set's lane to `node`, so that find() returns null. Call with the lane table's
+  /// mutex held.
+  void remove(node_id node) noexcept;
 
-  /// Calls f(lane) for each lane, in the order of first use. Iterates over used_ rather than over
-  /// all nodes, because a job may have many nodes of which a thread calls few.
+  /// Removes lanes that have failed from the lanes that for_each() visits. find() still returns
+  /// them. Call with the lane table's mutex held, and only if one thread uses the set.
+  void drop_failed() noexcept;
+
+  /// Calls f(lane) for each lane, in the order of first use, except lanes that drop_failed() has
+  /// removed. Iterates over used_ rather than over all nodes, because a job may have many nodes of
+  /// which a thread calls few.
   template <class F>
   void for_each(F f) const {
     // Acquire, paired with the release store in set(), so that the entries of used_ below `used`
     // are visible.
     const std::size_t used = used_count_.load(std::memory_order_acquire);
     for (std::size_t i = 0; i < used; ++i) {
-      if (requester* const l = find(used_[i])) f(*l);
+      // Relaxed, because any node that was stored there will do: find() checks the number.
+      const node_id node = used_entry(i).load(std::memory_order_relaxed);
+      if (requester* const l = find(node)) f(*l);
     }
   }
 
  private:
-  std::vector<std::atomic<requester*>> by_node_;
-  /// Nodes to which this set has, or had, a lane, in the order of first use. Only the first
-  /// used_count_ elements are valid.
-  std::vector<node_id> used_;
+  using lane_array = zeroed_array<requester*>;
+
+  [[nodiscard]] std::atomic_ref<node_id> used_entry(std::size_t i) const noexcept {
+    return std::atomic_ref<node_id>(used_[i]);
+  }
+  /// Returns the entry of a node, which is accessed as an atomic reference. Returns null if
+  /// reserve() was not called for the node.
+  [[nodiscard]] requester** entry_of(node_id node) const noexcept;
+  /// Does the work of find() for a node whose epoch is not 0.
+  [[nodiscard, gnu::cold]] requester* find_later(node_id node) const noexcept;
+  void note_used(node_id node) noexcept;
+
+  /// Lanes to the nodes of epoch 0, by place; accessed by entry_of().
+  lane_array by_place_;
+  /// Lanes to nodes of later epochs, by place, each to the latest such node that the set has used.
+  /// Made by the first reserve() for such a node, and then constant.
+  lane_array later_;
+  std::atomic<bool> has_later_{false}; ///< true once `later_` was made
+  /// Nodes to which this set has, or had, a lane, in the order of first use, without nodes that
+  /// drop_failed() has removed, and at most one of each place. Only the first used_count_ elements
+  /// are valid; accessed by used_entry().
+  zeroed_array<node_id> used_;
   std::atomic<std::size_t> used_count_{0};
-  /// View of the vector by_node_. A span is used because its size() is one load, whereas size() of
-  /// a vector computes a difference of pointers.
-  std::span<std::atomic<requester*>> lanes_;
 };
 
 /// The set of lanes that the calling thread used last, and the number of the engine to which the
@@ -97,8 +133,13 @@ class client {
   /// until a closed lane is free. If all lanes are taken, returns another thread's lane, which is
   /// then shared. Throws timeout, and error if the node cannot be reached or has no lane left.
   [[nodiscard]] requester& lane_to(node_id node, time_point deadline = no_deadline) {
-    if (requester* const l = find_lane(node); l != nullptr) [[likely]]
-      return *l;
+    if (cached_.serial == serial_) [[likely]] {
+      // Do not use find(), because the call of a function in it would cost each call of lane_to() a
+      // few instructions. The function open_own_lane() finds lanes to nodes of later epochs.
+      if (requester* const l = cached_.own->find_early(node); l != nullptr && !l->is_lost())
+          [[likely]]
+        return *l;
+    }
     return open_own_lane(node, deadline);
   }
   /// Returns the lane that lane_to() would return if it is open already, else null.

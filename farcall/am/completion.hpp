@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 namespace farcall::am {
 
@@ -131,12 +132,21 @@ class local_completion : public completion {
 
   /// Ends the event and releases the completing side's reference. Call once.
   void complete(std::exception_ptr failure) noexcept;
+  /// Does the same, but requires that the calling thread has both references, so that no other
+  /// thread can wait for the event.
+  void complete_unshared(std::exception_ptr failure) noexcept {
+    failure_ = std::move(failure);
+    become(state::ended);
+    references_.store(1, std::memory_order_relaxed);
+  }
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
-    // Acquire-release, so that the thread that releases the last reference sees the writes of all
-    // earlier holders.
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    // Acquire and release, so that the thread that releases the last reference sees the writes of
+    // all earlier holders. The last holder needs no atomic decrement, which would cost more.
+    if (references_.load(std::memory_order_acquire) == 1 ||
+        references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      delete this;
   }
 
  protected:

@@ -7,6 +7,7 @@
 #include <farcall/base/error.hpp>
 
 #include <chrono>
+#include <utility>
 #include <vector>
 
 /// Waits that a function of the program can end early, for instance because of a signal. Only waits
@@ -45,6 +46,19 @@ class interruptible {
   interruptible(const interruptible&) = delete;
   interruptible& operator=(const interruptible&) = delete;
   ~interruptible() { this_stack.interrupt = before_; }
+
+ private:
+  const interrupt_check* before_;
+};
+
+/// While this object exists, waits of the calling code are not interruptible. For waits until other
+/// threads no longer use memory of the caller.
+class uninterruptible {
+ public:
+  uninterruptible() noexcept : before_(std::exchange(this_stack.interrupt, nullptr)) {}
+  uninterruptible(const uninterruptible&) = delete;
+  uninterruptible& operator=(const uninterruptible&) = delete;
+  ~uninterruptible() { this_stack.interrupt = before_; }
 
  private:
   const interrupt_check* before_;

@@ -4,6 +4,9 @@
 #include <farcall/memory/doorbell.hpp>
 
 #include <atomic>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
 
 /// Protocol that passes a lane from one worker to another, at no cost to workers that keep their
 /// lanes. A worker that serves a lane first publishes that it has entered the lane, and then checks
@@ -43,6 +46,30 @@ class lane_place {
  private:
   friend class lane_in_use<Lane>;
   std::atomic<Lane*> lane_{nullptr};
+};
+
+/// The places of a worker, which are made one after the other. Places that were not made take no
+/// physical memory. Makes space for many places, because other threads use places meanwhile, so
+/// that the places cannot move.
+template <class Lane>
+class lane_places {
+ public:
+  /// Makes space for `most` places. Throws std::bad_alloc.
+  explicit lane_places(std::size_t most)
+      : places_(std::allocator<lane_place<Lane>>().allocate(most)), most_(most) {}
+  lane_places(const lane_places&) = delete;
+  lane_places& operator=(const lane_places&) = delete;
+  ~lane_places() { std::allocator<lane_place<Lane>>().deallocate(places_, most_); }
+
+  [[nodiscard]] std::size_t most() const noexcept { return most_; }
+  /// Makes an empty place. Each place is made once, before any use of it.
+  void make(std::size_t i) noexcept { std::construct_at(places_ + i); }
+  [[nodiscard]] lane_place<Lane>& operator[](std::size_t i) const noexcept { return places_[i]; }
+
+ private:
+  static_assert(std::is_trivially_destructible_v<lane_place<Lane>>);
+  lane_place<Lane>* places_; ///< owned; memory for most_ places
+  std::size_t most_;
 };
 
 /// The lane that a worker has currently entered. Only the worker's thread writes it.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include <pthread.h>
@@ -23,6 +24,7 @@ lane_table::~lane_table() {
   lanes_left_behind& left = lanes_left_behind::instance();
   const std::lock_guard guard(left.mutex);
   left.reap();
+  std::move(failed_.begin(), failed_.end(), std::back_inserter(lanes_));
   for (auto& l : lanes_) {
     if (l->leave_engine() != 0) left.all.push_back({options_.counters, std::move(l)});
   }
@@ -141,8 +143,10 @@ void lane_table::give_back(thread_lanes& p) noexcept {
   const std::lock_guard guard(mutex_);
   // Give up the ownership of the guards of all lanes, not only of the set's lanes, because the
   // ending thread may own the guard of any lane that it has used.
-  for (const auto& l : lanes_)
-    l->guard().disown();
+  for (const auto* const lanes : {&lanes_, &failed_}) {
+    for (const auto& l : *lanes)
+      l->guard().disown();
+  }
   if (--p.threads == 0) idle_sets_.push_back(&p);
 }
 
@@ -152,7 +156,7 @@ void lane_table::drop_lost(thread_lanes& own, node_id node) noexcept {
     const std::lock_guard guard(mutex_);
     requester* const now = own.find(node);
     if (now == nullptr || !now->is_lost()) return;
-    own.set(node, nullptr);
+    own.remove(node);
     // Retire the lost lane if no other thread uses it. Otherwise the lane stays until the engine
     // ends.
     if (--now->thread_uses == 0 && own.threads == 1) lost = now;
@@ -168,6 +172,10 @@ requester& lane_table::open_own(node_id node, time_point deadline) {
   drop_lost(mine, node);
   requester* l = mine.find(node);
   if (l != nullptr) return *l;
+  {
+    const std::lock_guard guard(mutex_);
+    mine.reserve(node);
+  }
   bool is_fresh = false;
   l = take_idle(node);
   if (l == nullptr) {
@@ -189,6 +197,7 @@ requester& lane_table::open_own(node_id node, time_point deadline) {
     if (requester* const now = mine.find(node)) used = now;
     if (used == l) {
       if (is_fresh) l->thread_uses = 1;
+      if (mine.threads == 1) mine.drop_failed();
       mine.set(node, l);
     } else if (!is_fresh) {
       --l->thread_uses;
@@ -205,7 +214,7 @@ requester* lane_table::take_idle(node_id node) noexcept {
   for (thread_lanes* p : idle_sets_) {
     requester* const l = p->find(node);
     if (l == nullptr || l->is_lost()) continue;
-    p->set(node, nullptr);
+    p->remove(node);
     return l;
   }
   return nullptr;
@@ -266,6 +275,9 @@ requester& lane_table::open_on(node_id node, std::uint32_t doorbell_index, bool 
   const endpoint c =
       owner_.waiter().wait_for_lane(node, {doorbell_index, target_worker, own_worker}, deadline);
   const std::lock_guard guard(mutex_);
+  // Reserve space for all lanes in failed_, because end_calls_to() must not need memory.
+  if (const std::size_t all = lanes_.size() + failed_.size() + 1; failed_.capacity() < all)
+    failed_.reserve(2 * all);
   lanes_.push_back(std::make_unique<requester>(owner_, c, doorbells_[doorbell_index]));
   requester& l = *lanes_.back();
   if (c.driver != nullptr) note_driver();
@@ -328,7 +340,8 @@ continuation_list lane_table::reap() noexcept {
     l->guard().settle();
     peers_.transport_to(l->peer()).close(l->ends());
     settled_.erase(l);
-    std::erase_if(lanes_, [&](const auto& owned) { return owned.get() == l; });
+    const auto is_done = [&](const auto& owned) { return owned.get() == l; };
+    if (std::erase_if(lanes_, is_done) == 0) std::erase_if(failed_, is_done);
     return true;
   });
   return due;
@@ -435,9 +448,12 @@ void lane_table::note_lost(node_id node) noexcept {
 }
 
 void lane_table::end_calls_to(const std::vector<node_id>& failed, continuation_list& due) noexcept {
+  const auto is_alive = [&](const std::unique_ptr<requester>& l) {
+    return std::find(failed.begin(), failed.end(), l->peer()) == failed.end();
+  };
   const std::lock_guard guard(mutex_);
   for (const auto& l : lanes_) {
-    if (std::find(failed.begin(), failed.end(), l->peer()) == failed.end()) continue;
+    if (is_alive(l)) continue;
     l->guard().lock();
     // Receive the replies that arrived before the failure, so that their calls end normally.
     while (l->pump() != 0) {
@@ -448,6 +464,10 @@ void lane_table::end_calls_to(const std::vector<node_id>& failed, continuation_l
     l->guard().unlock();
     notify(l->wakes());
   }
+  const auto alive_end = std::partition(lanes_.begin(), lanes_.end(), is_alive);
+  failed_.insert(failed_.end(), std::make_move_iterator(alive_end),
+                 std::make_move_iterator(lanes_.end()));
+  lanes_.erase(alive_end, lanes_.end());
 }
 
 void lane_table::refuse_calls_to(node_id node, const std::string& why) {

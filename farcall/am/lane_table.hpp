@@ -102,6 +102,7 @@ class lane_table {
   /// Returns the mutex that guards all(), settled() and requester::thread_uses. A lane is not
   /// removed from the table as long as a pending call of the lane is taken.
   [[nodiscard]] std::mutex& mutex() noexcept { return mutex_; }
+  /// Returns all lanes whose nodes have not failed.
   [[nodiscard]] const std::vector<std::unique_ptr<requester>>& all() const noexcept {
     return lanes_;
   }
@@ -153,6 +154,8 @@ class lane_table {
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<requester>> lanes_;
+  /// Lanes whose nodes have failed. Kept until the end, because threads may still use them.
+  std::vector<std::unique_ptr<requester>> failed_;
   std::vector<std::unique_ptr<thread_lanes>> sets_;
   std::vector<thread_lanes*> idle_sets_;
   std::vector<requester*> retired_;

@@ -16,6 +16,7 @@ namespace {
 using namespace am;
 using ::testing::Contains;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -164,6 +165,53 @@ TEST_F(lane_tables, have_threads_avoid_lanes_of_refused_calls) {
   EXPECT_FALSE(opened.is_lost()) << "no thread's";
   EXPECT_EQ(lane.failure(), nullptr) << "calls that were made go on";
   EXPECT_THROW((void)open_own(), node_failed);
+}
+
+// ---- nodes that have a place one after the other ------------------------------------------------
+
+TEST_F(lane_tables, give_a_later_node_lanes_of_its_own) {
+  const node_id later = successor_of(peer_id);
+  requester& former = open_own();
+  thread_lanes& own = *lanes_.find_own();
+  EXPECT_EQ(own.find(later), nullptr);
+  engine_->fail(peer_id, "it has died");
+  engine_->peers().set_route(later, engine_.via, 1);
+  requester& lane = lanes_.open_own(later, no_deadline);
+  EXPECT_NE(&lane, &former);
+  EXPECT_EQ(lane.peer(), later);
+  EXPECT_EQ(lane.failure(), nullptr);
+  EXPECT_EQ(own.find(later), &lane);
+  EXPECT_EQ(own.find(peer_id), &former) << "calls to the former node fail at once";
+  EXPECT_NE(former.failure(), nullptr);
+  EXPECT_EQ(own.find(successor_of(later)), nullptr);
+  EXPECT_EQ(own.find(no_node), nullptr);
+  EXPECT_EQ(&lanes_.open_own(later, no_deadline), &lane);
+  EXPECT_THAT(engine_.via.opened, SizeIs(2));
+}
+
+TEST_F(lane_tables, have_entries_for_any_number_of_later_nodes) {
+  node_id node = peer_id;
+  for (unsigned i = 0; i < 50; ++i) {
+    requester& lane = lanes_.open_own(node, no_deadline);
+    std::vector<requester*> all;
+    lanes_.find_own()->for_each([&](requester& l) { all.push_back(&l); });
+    EXPECT_THAT(all, ElementsAre(&lane)) << "only the latest node of the place";
+    engine_->fail(node, "it has died");
+    node = successor_of(node);
+    engine_->peers().set_route(node, engine_.via, 1);
+  }
+}
+
+TEST_F(lane_tables, keep_a_later_node_apart_from_former_failures) {
+  const node_id later = successor_of(peer_id);
+  engine_->fail(peer_id, "it has died");
+  engine_->peers().set_route(later, engine_.via, 1);
+  requester& lane = lanes_.open_own(later, no_deadline);
+  engine_->fail(peer_id, "it has died again");
+  EXPECT_EQ(lane.failure(), nullptr);
+  EXPECT_FALSE(engine_->has_failed(later));
+  EXPECT_THROW((void)lanes_.open_own(peer_id, no_deadline), node_failed);
+  EXPECT_THAT(engine_.via.forgotten, Each(peer_id));
 }
 
 } // namespace

@@ -57,13 +57,14 @@ remote_bytes peer_table::read_remote(node_id node, std::uint64_t address, std::u
   if (address % rendezvous_alignment != 0) {
     throw malformed_message(node_text(node) + " names bytes at an odd address");
   }
-  if (node == self_) return {reinterpret_cast<const std::byte*>(address), nullptr};
+  if (node == self_) return {reinterpret_cast<const std::byte*>(address), nullptr, nullptr};
   // Introduce the node if it is unknown, because a peer may call this node before this node knows
   // the peer.
   if (known(node) == nullptr && meet_) meet_(node, no_deadline);
   farcall::rma_engine* m = rma_engine_for(node);
   if (m == nullptr) throw error("no memory can be read from " + node_text(node), node);
-  if (const std::byte* here = m->map(node, address, bytes)) return {here, nullptr};
+  if (held_bytes mapped = m->map(node, address, bytes); mapped.here != nullptr)
+    return {mapped.here, nullptr, std::move(mapped.owner)};
   remote_bytes read;
   // Do not initialise the memory. If the peer has sent a false, large length, the copy ends with an
   // error at the end of the peer's memory. Only the pages that were filled by then have cost

@@ -19,11 +19,12 @@
 
 namespace farcall::am {
 
-/// Bytes of another node that this process can read: mapped memory, or a copy that this object
-/// owns.
+/// Bytes of another node that this process can read: memory that this object keeps mapped, or a
+/// copy that it owns.
 struct remote_bytes {
   const std::byte* data = nullptr;
   std::unique_ptr<std::byte[]> copy;
+  std::shared_ptr<const void> mapping;
 };
 
 /// Route to a node.
@@ -40,8 +41,8 @@ class peer_table {
   /// returns. Throws the error that callers of the node get.
   using introducer = std::function<void(node_id, time_point deadline)>;
 
-  /// Makes a table for node numbers below `nodes`. `self` is the number of this node. The table
-  /// calls `meet` when an unknown node is used for the first time. `meet` may be null.
+  /// Makes a table for nodes whose places are below `nodes`. `self` is the number of this node. The
+  /// table calls `meet` when an unknown node is used for the first time. `meet` may be null.
   peer_table(node_id self, std::size_t nodes, introducer meet)
       : self_(self), meet_(std::move(meet)), peers_(nodes) {}
   peer_table(const peer_table&) = delete;
@@ -49,8 +50,8 @@ class peer_table {
   ~peer_table() = default;
 
   [[nodiscard]] node_id self() const noexcept { return self_; }
-  /// Returns the bound below which all node numbers are, also the numbers of nodes that join the
-  /// job later.
+  /// Returns the bound below which the places of all nodes are, also of nodes that join the job
+  /// later.
   [[nodiscard]] std::size_t nodes() const noexcept { return peers_.capacity(); }
 
   // ---- routes; each route is set once, before its first use ----

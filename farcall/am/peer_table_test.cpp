@@ -147,5 +147,33 @@ TEST_F(peer_tables, read_no_memory_that_a_peer_does_not_have) {
   EXPECT_THROW((void)peers_.read_remote(peer_id, address, 4), node_failed);
 }
 
+// ---- nodes that have a place one after the other ------------------------------------------------
+
+TEST_F(peer_tables, keep_failures_when_later_nodes_get_the_places) {
+  const node_id later = successor_of(peer_id);
+  peers_.fail(peer_id, "it has died");
+  const std::atomic<bool>& former_flag = *peers_.failed_flag(peer_id);
+  fake_transport other;
+  peers_.set_route(later, other, 3);
+  EXPECT_EQ(peers_.reach(later, no_deadline).via, &other);
+  EXPECT_FALSE(peers_.has_failed(later));
+  EXPECT_EQ(peers_.failure_of(later), nullptr);
+  EXPECT_TRUE(peers_.has_failed(peer_id));
+  EXPECT_TRUE(former_flag.load());
+  EXPECT_THAT([&] { std::rethrow_exception(peers_.failure_of(peer_id)); },
+              ::testing::ThrowsMessage<node_failed>(HasSubstr("it has died")));
+  EXPECT_THAT(peers_.fail(peer_id, "again"), IsEmpty());
+  EXPECT_FALSE(peers_.has_failed(later));
+  EXPECT_THAT(peers_.fail(later, "it has died, too"), ElementsAre(later));
+}
+
+TEST_F(peer_tables, note_late_failures_of_unknown_former_nodes) {
+  const node_id former = 5;
+  peers_.set_route(successor_of(former), via_, 1);
+  EXPECT_THAT(peers_.fail(former, "it has died"), ElementsAre(former));
+  EXPECT_FALSE(peers_.has_failed(successor_of(former)));
+  EXPECT_THAT(why_not<node_failed>(former), HasSubstr("it has died"));
+}
+
 } // namespace
 } // namespace farcall::test::peer_table_test

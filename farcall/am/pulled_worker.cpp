@@ -106,7 +106,14 @@ pulled_worker::outcome pulled_worker::serve_until(bool (*holds)(void*) noexcept,
     throw error("a handler cannot serve calls itself; its thread serves them while it waits");
   while (!enter()) {
     question q{*this, holds, argument};
-    waiting_threads_.fetch_add(1, std::memory_order_seq_cst);
+    // An interruption ends the wait by an exception.
+    struct counting {
+      std::atomic<unsigned>& threads;
+      explicit counting(std::atomic<unsigned>& counted) noexcept : threads(counted) {
+        threads.fetch_add(1, std::memory_order_seq_cst);
+      }
+      ~counting() { threads.fetch_sub(1, std::memory_order_relaxed); }
+    } const counted{waiting_threads_};
     // Ignore the result, because another thread may have become the worker again.
     (void)owner_.waiter().wait_until(
         [](void* asked) noexcept {
@@ -115,7 +122,6 @@ pulled_worker::outcome pulled_worker::serve_until(bool (*holds)(void*) noexcept,
                  each.asked.thread_.load(std::memory_order_seq_cst) == nullptr;
         },
         &q, true, deadline);
-    waiting_threads_.fetch_sub(1, std::memory_order_relaxed);
     if (holds(argument)) return outcome::holds;
     if (deadline != no_deadline && clock::now() >= deadline) return outcome::late;
   }

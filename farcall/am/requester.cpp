@@ -362,6 +362,7 @@ void requester::fail(const std::exception_ptr& why) noexcept {
     ++meter_.counts().replies;
     finish(slot);
   });
+  calls_.give_back_unused();
   note_ended();
   // Release, paired with the acquire load in has_reply(). Store this flag only after all pending
   // calls have ended. A waiting thread that sees the flag checks its pending call once more before

@@ -105,10 +105,10 @@ template <class T>
 /// Reads and writes memory of this process as if it were the peer's.
 class fake_rma_engine final : public rma_engine {
  public:
-  mapped_window window_at(node_id /*peer*/, std::uint64_t address) noexcept override {
-    return maps
-               ? mapped_window{address, UINT64_MAX - address, reinterpret_cast<std::byte*>(address)}
-               : mapped_window{};
+  held_window window_at(node_id /*peer*/, std::uint64_t address) noexcept override {
+    if (!maps) return {};
+    return {{address, UINT64_MAX - address, reinterpret_cast<std::byte*>(address)},
+            std::shared_ptr<const void>(std::shared_ptr<const void>(), this)};
   }
   bool put(node_id /*peer*/, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
            time_point /*deadline*/) noexcept override {
@@ -151,6 +151,7 @@ class fake_transport : public transport {
       throw no_lane_left(node_text(peer) + " has no lane left", peer);
     opened.push_back(std::make_unique<ring_pair>());
     endpoint c = opened.back()->opener();
+    c.peer = peer;
     c.worker = shape.worker;
     c.own_worker = shape.own_worker;
     c.driver = lanes_driver;

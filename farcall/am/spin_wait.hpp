@@ -5,6 +5,7 @@
 #include <farcall/base/clock.hpp>
 
 #include <atomic>
+#include <chrono>
 
 namespace farcall::am {
 
@@ -17,10 +18,12 @@ struct yield_outcome {
 /// True if another *waiting* thread ran during the yield. This is assumed if another thread took
 /// the processor and gave it back within twice the time for which a thread spins before it yields.
 /// The two threads together save that much time if the next wait yields at once. A thread that
-/// computes keeps the processor for longer, and must not get it before every short wait.
+/// computes keeps the processor for longer, and must not get it before every short wait. Always
+/// true for a policy that yields without spinning first.
 [[nodiscard]] constexpr bool is_oversubscribed(const yield_outcome& y,
                                                const wait_policy& policy) noexcept {
-  return y.was_taken && y.away / 2 <= policy.yield_after;
+  return policy.yield_after == std::chrono::nanoseconds(0) ||
+         (y.was_taken && y.away / 2 <= policy.yield_after);
 }
 
 /// Waiting strategy of a thread that has nothing to do. The thread spins first, because a reply

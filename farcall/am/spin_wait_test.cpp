@@ -95,7 +95,8 @@ TEST(is_oversubscribed, false_if_a_computing_thread_keeps_the_processor) {
 TEST(is_oversubscribed, soon_is_what_the_policy_says) {
   constexpr yield_outcome y{.was_taken = true, .away = std::chrono::milliseconds(8)};
   EXPECT_TRUE(is_oversubscribed(y, {hours(1), std::chrono::milliseconds(4)}));
-  EXPECT_FALSE(is_oversubscribed(y, {hours(1), nanoseconds(0)}));
+  EXPECT_FALSE(is_oversubscribed(y, {hours(1), nanoseconds(1)}));
+  EXPECT_TRUE(is_oversubscribed(y, {hours(1), nanoseconds(0)}));
 }
 
 /// Binds the calling thread, and threads that it starts, to one processor.

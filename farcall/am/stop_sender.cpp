@@ -44,8 +44,9 @@ void stop_sender::send_waiting() noexcept {
   const continuations_elsewhere moved(engine_->other_thread());
   full_.assign(engine_->peers().nodes(), false);
   waiting_.remove_if([this](const item& i) {
-    if (!full_[i.to]) full_[i.to] = !engine_->stops().try_send(i.to, i.what);
-    return !full_[i.to];
+    auto is_full = full_[place_of(i.to)];
+    if (!is_full) is_full = !engine_->stops().try_send(i.to, i.what);
+    return !is_full;
   });
 }
 

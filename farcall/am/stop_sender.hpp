@@ -47,7 +47,8 @@ class stop_sender {
   std::list<item> due_; ///< stops to send; guarded by the thread's mutex
   /// Stops that could not be sent yet. Only the service thread uses this list and full_.
   std::list<item> waiting_;
-  std::vector<bool> full_; ///< by node; true if a stop to the node could not be sent in this round
+  std::vector<bool> full_; ///< by the node's place; true if a stop to the node could not be sent in
+                           ///< this round
   service_thread thread_;
 };
 

@@ -57,16 +57,20 @@ std::optional<std::uint32_t> worker::free_place() {
   std::size_t place = 0;
   while (place < entries_.size() && !entries_[place].is_free())
     ++place;
-  if (place == lanes_.size()) return std::nullopt;
+  if (place == lanes_.most()) return std::nullopt;
   if (place == entries_.size()) entries_.emplace_back();
   return static_cast<std::uint32_t>(place);
 }
 
 void worker::fill(std::uint32_t place, responder* lane) noexcept {
   lane->count_in(counters_);
+  // Relaxed, because the mutex is held.
+  const std::uint32_t places = places_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = places; i <= place; ++i)
+    lanes_.make(i);
   lanes_[place].put(lane);
   lanes_here_.fetch_add(1, std::memory_order_relaxed);
-  if (places_.load(std::memory_order_relaxed) <= place) {
+  if (places <= place) {
     // Release, paired with the acquire loads of places_. A thread that reads the new number then
     // sees the lane in the new place.
     places_.store(place + 1, std::memory_order_release);

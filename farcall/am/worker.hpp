@@ -217,8 +217,8 @@ class worker {
   bool shares_lanes_;
   bool is_pulled_ = false;
   /// Lanes, indexed by place. The places below `places_` are in use, though some of them may be
-  /// empty. Only the thread of a lane's home destroys the lane.
-  std::vector<lane_place<responder>> lanes_;
+  /// empty, and other places do not exist. Only the thread of a lane's home destroys the lane.
+  lane_places<responder> lanes_;
   std::atomic<std::uint32_t> places_{0};
   /// Number of lanes that this worker serves. Changes only with the mutex held, like lent_ and
   /// taken_.

@@ -323,7 +323,7 @@ future<T> ready_future(V&&... value) {
     auto* state = new local_state<T>(nullptr);
     state->value.emplace(std::forward<V>(value)...);
     future<T> f = future_access::make<T>(state);
-    state->complete(nullptr);
+    state->complete_unshared(nullptr);
     return f;
   }
 }
@@ -333,7 +333,7 @@ template <class T>
 [[nodiscard]] future<T> failed_future(std::exception_ptr why) {
   auto* state = new local_state<T>(nullptr);
   future<T> f = future_access::make<T>(state);
-  state->complete(std::move(why));
+  state->complete_unshared(std::move(why));
   return f;
 }
 

@@ -86,6 +86,10 @@ concept iterable = requires(E& e) {
   std::begin(e);
   std::end(e);
 };
+/// False for elements that map() cannot collect in a vector, which has no bools in memory.
+template <class T>
+inline constexpr bool can_be_collected = !std::is_same_v<T, bool>;
+
 template <class E>
 using element_of = decltype(*std::begin(std::declval<E&>()));
 
@@ -127,6 +131,11 @@ template <class Place, class F, class Elements>
       parts.push_back(async(place, message, now));
       left = left.subspan(now.size());
     }
+  } else if constexpr (!detail::can_be_collected<value>) {
+    static_assert(
+        detail::can_be_collected<value>,
+        "farcall: the parameter of what fc::map calls is a bool, and std::vector<bool> is "
+        "not packable; take a char, or pass an array of bools");
   } else {
     std::vector<value> now;
     now.reserve(most);

@@ -106,7 +106,8 @@ class node {
   // NOLINTEND(modernize-use-equals-default, bugprone-unhandled-self-assignment)
   ~node() = default;
 
-  /// Returns the number of the node in the job; the host's number is 0.
+  /// Returns the number of the node in the job, which no other node of the job ever gets. The
+  /// host's number is 0. See job::add() for the numbers of later nodes.
   [[nodiscard]] node_id id() const noexcept { return id_; }
   /// Returns the description of the node. Throws error for a handle that belongs to no job.
   [[nodiscard]] node_description description() const;
@@ -194,8 +195,8 @@ inline timed_node node::within(time_limit duration) const noexcept {
 /// Returns node `id` of the job of this_node(). Throws error if the job has no such node.
 [[nodiscard]] node node_at(node_id id);
 
-/// Returns how many nodes the job of this_node() has, the host included. Throws what this_node()
-/// throws.
+/// Returns how many nodes the job of this_node() has had so far, like job::size(). Throws what
+/// this_node() throws.
 [[nodiscard]] std::size_t node_count();
 
 /// Sends a node as its number.

@@ -43,7 +43,7 @@ class promise {
         why = std::current_exception();
       }
     }
-    state_->complete(std::move(why));
+    end(std::move(why));
   }
 
   /// Returns the future; may be called before or after the value is set. Throws error if the future
@@ -60,7 +60,7 @@ class promise {
   void set_value(V&& value) {
     require_open();
     state_->value.emplace(std::forward<V>(value));
-    std::exchange(state_, nullptr)->complete(nullptr);
+    end(nullptr);
   }
   /// Makes the future ready. Throws error if the promise was completed before.
   void set_value()
@@ -68,20 +68,29 @@ class promise {
   {
     require_open();
     state_->value.emplace();
-    std::exchange(state_, nullptr)->complete(nullptr);
+    end(nullptr);
   }
   /// Makes the future ready with the exception that `why` holds. Throws error if the promise was
   /// completed before, and if `why` is null.
   void set_exception(std::exception_ptr why) {
     require_open();
     if (why == nullptr) throw error("a promise was given a null exception");
-    std::exchange(state_, nullptr)->complete(std::move(why));
+    end(std::move(why));
   }
 
  private:
   void require_open() const {
     if (state_ == nullptr)
       throw error("this promise has given its value before, or was moved from");
+  }
+
+  void end(std::exception_ptr why) noexcept {
+    auto* const ended = std::exchange(state_, nullptr);
+    if (future_.valid()) {
+      ended->complete_unshared(std::move(why));
+    } else {
+      ended->complete(std::move(why));
+    }
   }
 
   detail::local_state<T>* state_; ///< state of the future; null once the value was set

@@ -39,7 +39,10 @@ std::string demangle(const char* name) {
   // Limit the length of the demangled name. Mangled names may come from other processes and files,
   // and a short one may expand to gigabytes.
   constexpr std::uint64_t max_text = std::uint64_t{1} << 20;
-  if (max_demangled_bytes(name) > max_text) return name;
+  return max_demangled_bytes(name) > max_text ? name : demangle_unlimited(name);
+}
+
+std::string demangle_unlimited(const char* name) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), &std::free);

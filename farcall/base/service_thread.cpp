@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/service_thread.hpp>
 
+#include <utility>
+
+#include <pthread.h>
+
 namespace farcall {
 namespace {
 
@@ -14,7 +18,17 @@ bool wait_until(std::condition_variable& change, std::unique_lock<std::mutex>& l
   return true;
 }
 
+/// Returns the processors on which the calling thread may run.
+std::optional<cpu_set_t> own_processors() noexcept {
+  cpu_set_t own;
+  if (::sched_getaffinity(0, sizeof own, &own) != 0) return std::nullopt;
+  return own;
+}
+
 } // namespace
+
+service_thread::service_thread(const char* name, step work)
+    : name_(name), work_(std::move(work)), processors_(own_processors()) {}
 
 void service_thread::start() {
   if (has_started_) return;
@@ -23,6 +37,10 @@ void service_thread::start() {
 }
 
 void service_thread::run() noexcept {
+  // The thread has inherited the processors of the caller of submit(). If the system refuses
+  // others, the thread keeps these.
+  if (processors_)
+    (void)::pthread_setaffinity_np(::pthread_self(), sizeof *processors_, &*processors_);
   std::unique_lock lock(mutex_);
   for (;;) {
     const bool is_last = is_stopping_;

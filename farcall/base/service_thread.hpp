@@ -7,12 +7,16 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
+
+#include <sched.h>
 
 namespace farcall {
 
-/// A thread that works on a queue of its owner. The first submit() starts the thread. The owner has
-/// the queue, and uses it only while mutex() is locked. Any thread may call the functions, except
-/// where stated.
+/// A thread that works on a queue of its owner. The first submit() starts the thread, on the
+/// processors on which the maker of this object could run at that time. The caller of submit() may
+/// since have been bound to a single processor. The owner has the queue, and uses it only while
+/// mutex() is locked. Any thread may call the functions, except where stated.
 class service_thread {
  public:
   /// Function of the owner that the thread calls for each piece of work. Returns the time at which
@@ -23,7 +27,7 @@ class service_thread {
   static constexpr time_point at_once = time_point::min();
 
   /// `name` is the name of the thread, as for library_thread.
-  service_thread(const char* name, step work) : name_(name), work_(std::move(work)) {}
+  service_thread(const char* name, step work);
   service_thread(const service_thread&) = delete;
   service_thread& operator=(const service_thread&) = delete;
   ~service_thread() { (void)stop(); }
@@ -67,6 +71,7 @@ class service_thread {
 
   const char* name_;
   step work_;
+  std::optional<cpu_set_t> processors_; ///< of the thread; empty if the system does not tell them
   std::mutex mutex_;
   std::condition_variable work_due_; ///< wakes the thread when is_notified_ or is_stopping_ changes
   std::condition_variable ended_;    ///< wakes other threads when is_idle_ or has_ended_ changes

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include <sched.h>
+
 namespace farcall::service_thread_test {
 namespace {
 
@@ -61,6 +63,36 @@ TEST(service_threads, start_with_the_first_submission) {
   EXPECT_TRUE(w.thread.has_started());
   EXPECT_TRUE(w.thread.drain(no_deadline));
   EXPECT_EQ(w.done(), std::vector{1});
+}
+
+/// Returns the processors on which the calling thread may run.
+cpu_set_t own_processors() {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  EXPECT_EQ(::sched_getaffinity(0, sizeof own, &own), 0);
+  return own;
+}
+
+TEST(service_threads, run_on_the_processors_of_their_maker) {
+  const cpu_set_t before = own_processors();
+  cpu_set_t of_thread;
+  CPU_ZERO(&of_thread);
+  service_thread thread("farcall-test", [&](std::unique_lock<std::mutex>&) {
+    of_thread = own_processors();
+    return no_deadline;
+  });
+  std::thread([&] {
+    int last = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(last, &before))
+      --last;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(last, &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_TRUE(thread.submit([] {}));
+  }).join();
+  EXPECT_TRUE(thread.drain(no_deadline));
+  EXPECT_TRUE(CPU_EQUAL(&of_thread, &before));
 }
 
 TEST(service_threads, drain_until_a_deadline) {

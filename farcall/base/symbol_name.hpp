@@ -14,6 +14,11 @@ namespace farcall {
 /// Throws std::bad_alloc.
 [[nodiscard]] std::string demangle_symbol(const std::string& name);
 
+/// Demangles an Itanium ABI name of any length. The result may be so long that memory does not
+/// suffice: call this function in a process that limits its memory. Returns the name itself if it
+/// cannot be demangled. Throws std::bad_alloc.
+[[nodiscard]] std::string demangle_unlimited(const char* name);
+
 /// Returns an upper bound of the length of a demangled Itanium ABI name. The result may be very
 /// large, because a reference to an earlier part ("S1_", "T_") stands for the whole text of that
 /// part. The length may thus double every few characters, so that a mangled name of 400 characters

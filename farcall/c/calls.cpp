@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <farcall/am/interrupt.hpp>
-#include <farcall/async/stop_token.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/function_table.hpp>
 #include <farcall/c/future.hpp>
@@ -58,12 +57,8 @@ future<message_reply> start_call(const fc_node& where, fc_function function,
 
 fc_future* farcall::c::start_future(const fc_node& where, fc_function function,
                                     const message_parts& bytes, time_point send_by) {
-  if ((where.flags & stoppable_flag) == 0) [[likely]]
-    return new fc_future(start_call(where, function, bytes, send_by), function);
-  // Use am::stop_state, because some standard libraries lack std::stop_source.
-  counted_ptr<am::stop_state> stop(new am::stop_state);
-  auto call = stop_when(start_call(where, function, bytes, send_by), call_stop_token(stop));
-  return new fc_future(std::move(call), function, std::move(stop));
+  return future_of_call(where, function,
+                        [&] { return start_call(where, function, bytes, send_by); });
 }
 
 fc_status fc_call(fc_node where, fc_function function, const void* bytes, size_t size, void* result,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/error.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/c/errors.hpp>
 #include <farcall/c/library.h>
 #include <farcall/c/queue.h>
@@ -102,6 +103,9 @@ using namespace farcall::c;
 #define FARCALL_TEXT_OF(number) #number
 #define FARCALL_VERSION_OF(major, minor, patch)                                                    \
   FARCALL_TEXT_OF(major) "." FARCALL_TEXT_OF(minor) "." FARCALL_TEXT_OF(patch)
+
+static_assert((FC_VERSION_MAJOR << 16 | FC_VERSION_MINOR << 8 | FC_VERSION_PATCH) ==
+              farcall::this_release);
 
 const char* fc_version(void) {
   return FARCALL_VERSION_OF(FC_VERSION_MAJOR, FC_VERSION_MINOR, FC_VERSION_PATCH);

@@ -3,7 +3,9 @@
 
 #include <farcall/am/stop_state.hpp>
 #include <farcall/async/future.hpp>
+#include <farcall/async/stop_token.hpp>
 #include <farcall/base/counted.hpp>
+#include <farcall/c/convert.hpp>
 #include <farcall/call/message_handler.hpp>
 #include <farcall/farcall.h>
 
@@ -41,6 +43,20 @@ struct fc_future {
 };
 
 namespace farcall::c {
+
+/// Returns the future of the call that `start()` starts, for fc_call_async() and the like. The
+/// caller owns the future. If fc_stoppable() has marked `where`, fc_future_stop() can stop the
+/// call.
+template <class Start>
+[[nodiscard]] fc_future* future_of_call(const fc_node& where, fc_function function,
+                                        const Start& start) {
+  if ((where.flags & stoppable_flag) == 0) [[likely]]
+    return new fc_future(start(), function);
+  // Use am::stop_state, because some standard libraries lack std::stop_source.
+  counted_ptr<am::stop_state> stop(new am::stop_state);
+  auto call = stop_when(start(), call_stop_token(stop));
+  return new fc_future(std::move(call), function, std::move(stop));
+}
 
 /// Takes the result of a call out of its future, which must be ready. If the call has failed,
 /// throws the call's error. For an unknown_function error, puts the function's name in the text.

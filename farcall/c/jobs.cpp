@@ -208,6 +208,18 @@ fc_status fc_node_at(fc_job* job, uint32_t id, fc_node* node) {
   });
 }
 
+fc_status fc_latest_node(fc_job* job, uint32_t place, fc_node* node) {
+  return guarded([&] {
+    require(node, "node");
+    detail::job_state& state = job_of(job);
+    if (place >= state.members->nodes()) {
+      throw invalid_argument("there is no place " + std::to_string(place) + ": the job has " +
+                             std::to_string(state.members->nodes()) + " places with nodes");
+    }
+    *node = {handle_of(state), nullptr, 0, state.members->latest_at_place_of(place), 0};
+  });
+}
+
 fc_status fc_this_node(fc_job* job, fc_node* node) {
   return guarded([&] {
     require(node, "node");

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <farcall/async/stop_token.hpp>
 #include <farcall/c/convert.hpp>
 #include <farcall/c/future.hpp>
 #include <farcall/c/library.h>
@@ -134,15 +133,10 @@ fc_status fc_native_call_async(fc_node where, fc_native function, const fc_value
     const native::remote_function f = function_of(function);
     require_call(where, function, *f.type, arguments);
     const detail::call_place to = c::place_of(where, c::deadline_of(where));
-    if ((where.flags & stoppable_flag) == 0) {
-      *future = new fc_future(start(to, f, arguments, detail::is_to_be_stopped<timed_node>(to)), 0);
-      return;
-    }
-    // Use am::stop_state, because some standard libraries lack std::stop_source.
-    counted_ptr<am::stop_state> stop(new am::stop_state);
-    auto call =
-        stop_when(start(to, f, arguments, to.messages.takes_stops()), call_stop_token(stop));
-    *future = new fc_future(std::move(call), 0, std::move(stop));
+    const bool is_stoppable = (where.flags & stoppable_flag) != 0
+                                  ? to.messages.takes_stops()
+                                  : detail::is_to_be_stopped<timed_node>(to);
+    *future = future_of_call(where, 0, [&] { return start(to, f, arguments, is_stoppable); });
   });
 }
 

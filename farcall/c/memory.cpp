@@ -203,7 +203,7 @@ fc_status fc_map(fc_job* job, fc_span shared, void** here) {
 fc_status fc_map_hold(fc_job* job, fc_span shared, void** here) {
   return guarded([&] {
     require(here, "here");
-    detail::held_bytes held =
+    held_bytes held =
         detail::hold_bytes(job_with(job, shared), shared.node, shared.address, shared.bytes);
     held_mappings::instance().add(held.here, std::move(held.owner));
     *here = held.here;

@@ -2,6 +2,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/node_table.hpp>
 #include <farcall/base/symbol_name.hpp>
+#include <farcall/base/zeroed_array.hpp>
 #include <farcall/call/caller.hpp>
 #include <farcall/call/key_resolver.hpp>
 #include <farcall/call/late_callables.hpp>
@@ -11,6 +12,7 @@
 #include <farcall/transport/transport.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -164,8 +166,12 @@ struct key_resolver::state {
   std::mutex names_mutex;
   std::mutex resolve_mutex;
   std::unordered_map<std::string, std::uint32_t> resolved_numbers;
-  std::unique_ptr<std::atomic<any_function>[]> resolved =
-      std::make_unique<std::atomic<any_function>[]>(max_resolved);
+  /// Returns the function with a number; null if the number was not assigned.
+  [[nodiscard]] std::atomic_ref<any_function> resolved(std::uint32_t number) const noexcept {
+    return std::atomic_ref<any_function>(functions[number]);
+  }
+
+  zeroed_array<any_function> functions{max_resolved};
 };
 
 am::handler_key key_resolver::own_key(const entry& e) noexcept { return first_row_key + e.index(); }
@@ -183,11 +189,11 @@ key_resolver::key_resolver(std::size_t capacity)
     : image_(&program_image::instance()), state_(new state(capacity)) {}
 
 void key_resolver::add(const card& its, const transport* way) {
-  auto its_entry = std::make_unique<state::node_entry>();
-  its_entry->key_digest = its.key_digest;
-  its_entry->is_of_same_build = its.build == image_->build();
-  its_entry->way = way;
-  state_->nodes.publish(its.id, std::move(its_entry));
+  auto made = state_->nodes.make(its.id);
+  made->value.key_digest = its.key_digest;
+  made->value.is_of_same_build = its.build == image_->build();
+  made->value.way = way;
+  state_->nodes.publish(std::move(made));
 }
 
 key_resolver::~key_resolver() { delete state_; }
@@ -368,7 +374,7 @@ function_handle key_resolver::handle_slow(am::requester& l, any_function f, time
 
 any_function key_resolver::resolved(std::uint32_t number) const noexcept {
   // Acquire, paired with the release store in resolve().
-  return number < state::max_resolved ? state_->resolved[number].load(std::memory_order_acquire)
+  return number < state::max_resolved ? state_->resolved(number).load(std::memory_order_acquire)
                                       : nullptr;
 }
 
@@ -379,7 +385,7 @@ std::uint32_t key_resolver::resolve(const std::string& symbol) {
   const any_function f = image_->by_name(symbol);
   const auto number = static_cast<std::uint32_t>(state_->resolved_numbers.size() + 1);
   if (f == nullptr || number >= state::max_resolved) return 0;
-  state_->resolved[number].store(f, std::memory_order_release);
+  state_->resolved(number).store(f, std::memory_order_release);
   state_->resolved_numbers.emplace(symbol, number);
   return number;
 }

@@ -161,7 +161,10 @@ class FARCALL_NODISCARD_CLASS buffer {
   ~buffer() { reset(); }
 
   /// Returns a view of all elements; valid as long as the buffer.
-  [[nodiscard]] remote_span<T> span() const noexcept { return span_; }
+  [[nodiscard]] remote_span<T> span() const noexcept {
+    // By parts: compilers copy the whole by way of the stack, which delays a short copy.
+    return {span_.node(), span_.address(), span_.size(), span_.mark()};
+  }
   /// Converts to a view of all elements.
   operator remote_span<T>() const noexcept { return span_; }
   /// Converts to a read-only view of all elements.

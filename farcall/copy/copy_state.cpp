@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <farcall/copy/copy_state.hpp>
+#include <farcall/copy/transfer.hpp>
 
 #include <algorithm>
 #include <future>
@@ -26,6 +27,33 @@ class marker final : public am::continuation {
 };
 
 } // namespace
+
+copy_state::~copy_state() {
+  unwatch_forks();
+  drop_last_window(job);
+}
+
+void copy_state::after_fork_in_child() noexcept {
+  // The child's copies must not pass by the checks of the job. The memory stays mapped, because
+  // locks that other threads held would be needed to unmap it.
+  if (last_window.job == &job) last_window = {};
+}
+
+std::byte* copy_state::map_until_end(node_id node, std::uint64_t address, std::size_t bytes) {
+  {
+    const std::lock_guard guard(kept_mutex_);
+    for (const auto& [of, window] : kept_) {
+      std::byte* const here = of == node ? window.range.find(address, bytes) : nullptr;
+      if (here != nullptr) return here;
+    }
+  }
+  found_memory found = find_mapped(*this, node, address, bytes);
+  if (found.window.owner != nullptr) {
+    const std::lock_guard guard(kept_mutex_);
+    kept_.emplace_back(node, std::move(found.window));
+  }
+  return found.here;
+}
 
 memory_domain* copy_state::domain_of(node_id node) const {
   transport* const way = members().route_to(node).via;

@@ -183,9 +183,10 @@ void helped_copies::ask(node_id peer, chunk_offer& offer, std::uint64_t bytes) {
 void help_with_copy(node_id maker, std::uint64_t offer) {
   am::engine& engine = current_copies().engine();
   rma_engine* const m = engine.rma_engine_for(maker);
-  std::byte* const here = m == nullptr ? nullptr : m->map(maker, offer, sizeof(chunk_offer));
-  if (here == nullptr || offer % alignof(chunk_offer) != 0) return;
-  auto& shared = *std::launder(reinterpret_cast<chunk_offer*>(here));
+  if (m == nullptr || offer % alignof(chunk_offer) != 0) return;
+  const held_bytes memory = m->map(maker, offer, sizeof(chunk_offer));
+  if (memory.here == nullptr) return;
+  auto& shared = *std::launder(reinterpret_cast<chunk_offer*>(memory.here));
   const std::uint64_t made = shared.help(
       [&](const offered_copy& c, offered_copy::chunk chunk) {
         // Exchange the addresses and the direction, because the offer describes the copy as its

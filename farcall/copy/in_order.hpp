@@ -148,7 +148,7 @@ void release_in_order(const node& where, const lane* by, std::uint64_t address) 
     lane = &end.by->messages();
   if (lane == nullptr || lane->has_transfers.load(std::memory_order_relaxed) || !lane->is_quiet())
     return nullptr;
-  return find_in_last_window(end.job, end.node, end.address, bytes);
+  return find_in_last_window(end.job.mark, end.node, end.address, bytes);
 }
 
 template <class T>

@@ -22,19 +22,18 @@ bool has(const shared_heap& heap, std::uint64_t address, std::size_t bytes) {
 
 } // namespace
 
-detail::held_bytes detail::hold_bytes(job_core& job, node_id node, std::uint64_t address,
-                                      std::size_t bytes) {
-  std::byte* const here = map_bytes(job, node, address, bytes);
+held_bytes detail::hold_bytes(job_core& job, node_id node, std::uint64_t address,
+                              std::size_t bytes) {
   const copy_state& copies = copies_of(job);
-  if (node != copies.members().self())
-    return {here, copies.engine().rma_engine_for(node)->hold_window(node, address)};
+  found_memory found = find_mapped(copies, node, address, bytes);
+  if (node != copies.members().self()) return {found.here, std::move(found.window.owner)};
   std::shared_ptr<const shared_heap> heap = copies.members().heap();
   if (!has(*heap, address, bytes)) {
     throw error("this memory of " + node_text(node) +
                     " cannot be kept mapped, because it was not allocated with node::allocate",
                 node);
   }
-  return {here, std::move(heap)};
+  return {found.here, std::move(heap)};
 }
 
 } // namespace farcall

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <farcall/copy/transfer.hpp>
+#include <farcall/memory/held_window.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +14,8 @@
 namespace farcall {
 namespace detail {
 
-/// Memory that `owner` keeps mapped in this process.
-struct held_bytes {
-  std::byte* here = nullptr;
-  std::shared_ptr<const void> owner;
-};
-
-/// Returns the memory like map_bytes(), with an object that keeps it mapped. Throws what
-/// map_bytes() throws, and error for memory of this process that was not allocated by
+/// Returns memory of a node for use in place, with an object that keeps the memory mapped. Throws
+/// what map_bytes() throws, and error for memory of this process that was not allocated by
 /// node::allocate.
 [[nodiscard]] held_bytes hold_bytes(job_core& job, node_id node, std::uint64_t address,
                                     std::size_t bytes);
@@ -45,7 +40,7 @@ class mapped {
     requires std::is_convertible_v<detail::element<Remote> (*)[], T (*)[]>
   explicit mapped(const Remote& shared) {
     const auto span = detail::span_of(shared);
-    detail::held_bytes held =
+    held_bytes held =
         detail::hold_bytes(detail::job_of(shared), span.node(), span.address(), span.size_bytes());
     memory_ = {reinterpret_cast<T*>(held.here), span.size()};
     owner_ = std::move(held.owner);

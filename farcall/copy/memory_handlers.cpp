@@ -48,9 +48,9 @@ bytes_read read_here(std::uint64_t address, std::uint64_t bytes) {
 
 void read_into(std::uint64_t address, std::uint64_t bytes, node_id asker, std::uint64_t to) {
   rma_engine* const m = current_copies().engine().rma_engine_for(asker);
-  std::byte* const there = m == nullptr ? nullptr : m->map(asker, to, bytes);
-  if (there == nullptr) throw error("memory of " + node_text(asker) + " is not shared", asker);
-  if (!copy_if_mapped(there, reinterpret_cast<const void*>(address), bytes))
+  const held_bytes there = m == nullptr ? held_bytes{} : m->map(asker, to, bytes);
+  if (there.here == nullptr) throw error("memory of " + node_text(asker) + " is not shared", asker);
+  if (!copy_if_mapped(there.here, reinterpret_cast<const void*>(address), bytes))
     throw_not_there(address, bytes, "read");
 }
 

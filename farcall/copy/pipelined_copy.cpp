@@ -304,14 +304,15 @@ bool pipelined_copies::ask(node_id peer, copy_ring& ring, bool wakes_peer) {
 void help_by_ring(node_id maker, std::uint64_t ring) {
   am::engine& engine = current_copies().engine();
   rma_engine* const m = engine.rma_engine_for(maker);
-  std::byte* const at = m == nullptr ? nullptr : m->map(maker, ring, copy_ring::bytes_with_slots());
-  if (at == nullptr || ring % alignof(copy_ring) != 0) return;
+  if (m == nullptr || ring % alignof(copy_ring) != 0) return;
+  const held_bytes memory = m->map(maker, ring, copy_ring::bytes_with_slots());
+  if (memory.here == nullptr) return;
   // Maximum number of iterations in a row without a posted slot, which together last some tens of
   // µs. If they pass, the maker is probably doing other work, so stop serving.
   constexpr std::uint64_t max_idle = 2048;
   std::optional<access_check> check;
   std::uint64_t checked = 0; // number of the copy whose memory was checked last
-  auto& shared = *std::launder(reinterpret_cast<copy_ring*>(at));
+  auto& shared = *std::launder(reinterpret_cast<copy_ring*>(memory.here));
   const std::uint64_t made = shared.serve(
       [&](std::byte* slot, const copy_ring::order& what) {
         auto* const here = reinterpret_cast<std::byte*>(what.address);

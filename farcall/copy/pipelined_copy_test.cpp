@@ -69,7 +69,9 @@ TEST_F(pipelined_copies, arrive_whole_for_any_length_and_offset) {
         put_and_get(address + odd, here.data() + seed * 7 % 4096, bytes, seed);
       }
     }
-    EXPECT_NE(sync(target_, fn<&helped>), before);
+    // On a busy machine, the target may begin to help too late with every copy so far.
+    while (!HasFailure() && sync(target_, fn<&helped>) == before)
+      put_and_get(address, here.data(), ring, ++seed);
   });
 }
 

@@ -9,11 +9,13 @@
 #include <farcall/copy/memory_handlers.hpp>
 #include <farcall/copy/transfer.hpp>
 #include <farcall/memory/copy.hpp>
+#include <farcall/memory/held_window.hpp>
 #include <farcall/trace/recorder.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -31,7 +33,43 @@ using detail::transfer_mode;
 
 namespace detail {
 
+constinit const std::atomic<bool> no_window{true};
 constinit thread_local direct_window last_window;
+
+namespace {
+
+/// Keeps the memory of `last_window` mapped. A separate variable, because each access to
+/// `last_window` would be slower if that had a destructor.
+struct last_window_owner {
+  std::shared_ptr<const void> memory;
+  last_window_owner() = default;
+  last_window_owner(const last_window_owner&) = delete;
+  last_window_owner& operator=(const last_window_owner&) = delete;
+  ~last_window_owner() { last_window = {}; }
+};
+thread_local last_window_owner owner_of_last_window;
+
+/// Works like find_in_last_window() in a process with several jobs. Returns null for a copy that is
+/// not short.
+std::byte* find_in_window_of(const job_core& job, node_id node, std::uint64_t address,
+                             std::size_t bytes) noexcept {
+  const direct_window& w = last_window;
+  if (bytes > short_copy) return nullptr;
+  if (w.job != &job || w.job_serial != job.serial || w.node != node) return nullptr;
+  // Acquire, as in find_in_last_window().
+  if (w.has_failed->load(std::memory_order_acquire)) return nullptr;
+  return w.memory.find(address, bytes);
+}
+
+} // namespace
+
+void take(future<void>&& copy) { copy.get(); }
+
+void drop_last_window(const job_core& job) noexcept {
+  if (last_window.job != &job) return;
+  last_window = {};
+  owner_of_last_window.memory.reset();
+}
 
 /// Handler of copy_by_destination(), which runs on the node that has the destination: gets the
 /// bytes from the source's node. `left_ns` is the time until the caller's deadline; negative if
@@ -128,7 +166,7 @@ void move_now(const transfer& t) {
 struct reach {
   copy_end end;
   rma_engine* rma = nullptr;
-  mapped_window window{};    ///< for mapped memory
+  held_window window{};      ///< for mapped memory
   std::byte* here = nullptr; ///< pointer to the memory if it is own or mapped, otherwise null
 };
 
@@ -140,10 +178,10 @@ reach reach_of(const copy_state& copies, node_id node, std::uint64_t address, st
     return {.end = copy_end::own, .here = reinterpret_cast<std::byte*>(address)};
   rma_engine* const m = copies.engine().rma_engine_for(node);
   if (m != nullptr) {
-    const mapped_window w = m->window_at(node, address);
-    std::byte* const here = w.here != nullptr ? w.find(address, bytes) : nullptr;
+    held_window w = m->window_at(node, address);
+    std::byte* const here = w.owner != nullptr ? w.range.find(address, bytes) : nullptr;
     if (here != nullptr) [[likely]]
-      return {copy_end::mapped, m, w, here};
+      return {copy_end::mapped, m, std::move(w), here};
   }
   if (!copies.members().knows(node)) [[unlikely]] {
     copies.members().meet(node, deadline);
@@ -167,9 +205,10 @@ copy_facts with_rma(copy_facts f, rma_engine* m, node_id peer) noexcept {
 /// copy them.
 class chunked_copy final : public detail::large_copy {
  public:
-  /// `direct` points to the peer's memory if it is own or mapped; otherwise it is null.
-  chunked_copy(const transfer& t, std::byte* direct)
-      : large_copy(&t.copies->engine()), all_(t), direct_(direct),
+  /// `direct.here` points to the peer's memory if it is own or mapped; otherwise it is null.
+  chunked_copy(const transfer& t, held_bytes direct)
+      : large_copy(&t.copies->engine()), all_(t), direct_(direct.here),
+        mapping_(std::move(direct.owner)),
         chunk_bytes_(direct_ != nullptr ? copy_chunk_bytes : t.bytes),
         chunks_((t.bytes + chunk_bytes_ - 1) / chunk_bytes_) {}
 
@@ -256,6 +295,7 @@ class chunked_copy final : public detail::large_copy {
 
   transfer all_;
   std::byte* direct_;
+  std::shared_ptr<const void> mapping_; ///< keeps the memory at `direct_` mapped
   std::size_t chunk_bytes_; ///< length of a piece. A copy of memory that is not mapped has one
                             ///< piece, because a connection is a single stream.
   std::size_t chunks_;
@@ -274,7 +314,15 @@ void remember_window(const transfer& t, const reach& r) noexcept {
   if (failed == nullptr || counters == nullptr) return;
   // Remember no window in a traced job, since copies through last_window would not be traced.
   if (t.copies->engine().recorder() != nullptr) return;
-  detail::last_window = {&t.copies->job, t.copies->job.serial, t.peer, r.window, failed, counters};
+  const detail::job_core& job = t.copies->job;
+  detail::last_window = {.mark = job.mark,
+                         .node = t.peer,
+                         .has_failed = failed,
+                         .memory = r.window.range,
+                         .counters = counters,
+                         .job = &job,
+                         .job_serial = job.serial};
+  detail::owner_of_last_window.memory = r.window.owner;
 }
 
 /// Copies by the CPU, and checks the deadline between pieces. Returns false if the deadline has
@@ -300,9 +348,9 @@ future<void> copy_in_place(const transfer& t, std::byte* there) {
   return detail::ready_future<void>();
 }
 
-/// Makes a planned copy now, or submits it to the copy thread. `there` points to the peer's memory
-/// if it is own or mapped; otherwise it is null.
-future<void> carry_out(const transfer& t, std::byte* there) {
+/// Makes a planned copy now, or submits it to the copy thread. `there.here` points to the peer's
+/// memory if it is own or mapped; otherwise it is null.
+future<void> carry_out(const transfer& t, held_bytes there) {
   if (!t.plan.is_on_thread) {
     try {
       move_now(t);
@@ -311,7 +359,7 @@ future<void> carry_out(const transfer& t, std::byte* there) {
     }
     return detail::ready_future<void>();
   }
-  auto* copy = new chunked_copy(t, there);
+  auto* copy = new chunked_copy(t, std::move(there));
   // Give the future no deadline, because the copy itself ends at its deadline, once the memory is
   // no longer accessed.
   future<void> f = detail::future_access::make<void>(copy);
@@ -347,7 +395,7 @@ future<void> start(transfer t, transfer_mode mode) {
   }
   t.end = r.end;
   t.rma = r.rma;
-  return carry_out(t, r.here);
+  return carry_out(t, {r.here, std::move(r.window.owner)});
 }
 
 // ---- copies between two other nodes -------------------------------------------------------------
@@ -405,6 +453,11 @@ namespace detail {
 future<void> put_bytes(job_core& job, node_id to, std::uint64_t address, const std::byte* from,
                        std::size_t bytes, transfer_mode mode, time_point deadline) {
   copy_state& copies = copies_of(job);
+  if (std::byte* const there = find_in_window_of(job, to, address, bytes)) {
+    copy_bytes(there, from, bytes);
+    last_window.counters->count_put(bytes);
+    return ready_future<void>();
+  }
   if (thread_counters* const c = copies.engine().counters_of_thread()) c->count_put(bytes);
   const trace::span copying(copies.engine().recorder(), trace::event_kind::put_begin, to, bytes);
   return start({&copies, to, address, const_cast<std::byte*>(from), bytes, true, deadline}, mode);
@@ -413,6 +466,11 @@ future<void> put_bytes(job_core& job, node_id to, std::uint64_t address, const s
 future<void> get_bytes(job_core& job, node_id from, std::uint64_t address, std::byte* to,
                        std::size_t bytes, transfer_mode mode, time_point deadline) {
   copy_state& copies = copies_of(job);
+  if (const std::byte* const there = find_in_window_of(job, from, address, bytes)) {
+    copy_bytes(to, there, bytes);
+    last_window.counters->count_get(bytes);
+    return ready_future<void>();
+  }
   if (thread_counters* const c = copies.engine().counters_of_thread()) c->count_get(bytes);
   const trace::span copying(copies.engine().recorder(), trace::event_kind::get_begin, from, bytes);
   return start({&copies, from, address, to, bytes, false, deadline}, mode);
@@ -464,13 +522,19 @@ future<void> copy_between(job_core& job, node_id from, std::uint64_t from_addres
   // If the source is in a domain as well, use its address in the domain as the local address,
   // because the RMA engine of the domain understands it.
   if (source.end == copy_end::domain && is_put) t.here = reinterpret_cast<std::byte*>(from_address);
-  return carry_out(t, nullptr);
+  return carry_out(t, {});
 }
 
 std::byte* map_bytes(job_core& job, node_id node, std::uint64_t address, std::size_t bytes) {
-  const copy_state& copies = copies_of(job);
+  return copies_of(job).map_until_end(node, address, bytes);
+}
+
+found_memory find_mapped(const copy_state& copies, node_id node, std::uint64_t address,
+                         std::size_t bytes) {
   copies.members().meet(node);
-  if (std::byte* here = reach_of(copies, node, address, bytes).here) return here;
+  reach found = reach_of(copies, node, address, bytes);
+  if (found.here != nullptr) return {found.here, std::move(found.window)};
+  if (const std::exception_ptr why = copies.engine().failure_of(node)) std::rethrow_exception(why);
   throw error(
       "this memory of " + node_text(node) + " cannot be used in place here: it was not " +
           "allocated with node::allocate, or the node is on another machine; use get and put",

@@ -25,30 +25,37 @@ namespace detail {
 
 enum class transfer_mode { async, sync };
 
+/// True for ever: the flag of a window without memory.
+extern constinit const std::atomic<bool> no_window;
+
 /// Mapped memory of another node that the thread's last copy has used. The thread caches it, so
-/// that its next small copy to or from this memory needs no lookup.
+/// that its next small copy to or from this memory needs no lookup. The memory stays mapped until
+/// the thread's next copy to or from other memory.
 struct direct_window {
-  const job_core* job = nullptr;
-  std::uint32_t job_serial = 0;
+  std::uint32_t mark = 0; ///< mark of the job
   node_id node = no_node;
+  /// Flag that is set when the node fails; lives as long as the job.
+  const std::atomic<bool>* has_failed = &no_window;
   mapped_window memory;
-  const std::atomic<bool>* has_failed = nullptr; ///< flag that is set when the node fails; lives as
-                                                 ///< long as the job
   /// Counters of the thread; live as long as its job
   thread_counters* counters = nullptr;
+  const job_core* job = nullptr;
+  std::uint32_t job_serial = 0;
 };
 extern constinit thread_local direct_window last_window;
 
-/// Returns a pointer to the range if it is in the window of this thread's last copy; otherwise
-/// null.
-[[nodiscard]] inline std::byte* find_in_last_window(const job_core& job, node_id node,
+/// Returns a pointer to the range if it is in the window of this thread's last copy, and the
+/// window's job is the only job of the process; otherwise null. `mark` is the mark of the range's
+/// job, or 0.
+[[nodiscard]] inline std::byte* find_in_last_window(std::uint32_t mark, node_id node,
                                                     std::uint64_t address,
                                                     std::size_t bytes) noexcept {
   const direct_window& w = last_window;
-  if (w.job != &job || w.job_serial != job.serial || w.node != node) return nullptr;
-  // Refuse the window if the node has failed, or in the child of a fork. The acquire load is paired
-  // with the release store in engine::fail().
-  if (w.has_failed->load(std::memory_order_acquire) || job.client->is_forked()) return nullptr;
+  // The mark of the only job is 0 once the job has ended.
+  if (w.node != node || w.mark != only_mark.load(std::memory_order_relaxed)) return nullptr;
+  if (mark != w.mark && mark != 0) return nullptr;
+  // The acquire load is paired with the release store in engine::fail().
+  if (w.has_failed->load(std::memory_order_acquire)) return nullptr;
   return w.memory.find(address, bytes);
 }
 
@@ -70,7 +77,8 @@ template <class T>
 }
 
 template <class T>
-[[nodiscard]] remote_span<T> span_of(const remote_span<T>& s) noexcept {
+[[nodiscard]] const remote_span<T>& span_of(const remote_span<T>& s) noexcept {
+  // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): refers to the argument of a copy
   return s;
 }
 template <class T>
@@ -78,7 +86,7 @@ template <class T>
   return b.span();
 }
 template <class T>
-[[nodiscard]] remote_span<T> span_of(const timed_span<T>& timed) noexcept {
+[[nodiscard]] const remote_span<T>& span_of(const timed_span<T>& timed) noexcept {
   return timed.span();
 }
 
@@ -116,10 +124,17 @@ void release_behind(const node& where, const lane* by, std::uint64_t address) no
 [[nodiscard]] future<void> copy_between(job_core& job, node_id from, std::uint64_t from_address,
                                         node_id to, std::uint64_t to_address, std::size_t bytes,
                                         time_point deadline = no_deadline);
+/// Returns memory of a node for use in place, which stays mapped until the end of the job. Throws
+/// node_failed, and error if the memory is not shared with this process.
 [[nodiscard]] std::byte* map_bytes(job_core& job, node_id node, std::uint64_t address,
                                    std::size_t bytes);
+/// Forgets the cached window of the calling thread if it belongs to this job, and lets its memory
+/// be unmapped.
+void drop_last_window(const job_core& job) noexcept;
 
 [[noreturn]] void throw_too_long(std::size_t local, std::size_t remote);
+/// Waits for a copy and throws its error, like future::get(), whose code would be in each caller.
+void take(future<void>&& copy);
 
 template <class T>
 struct remote_element {};
@@ -168,12 +183,12 @@ template <class Remote>
 [[nodiscard]] bool put_at_once(std::span<const element<Remote>> from, const Remote& to) {
   static_assert(!std::is_const_v<element<Remote>>,
                 "farcall: put needs a destination that is not const");
-  const auto span = span_of(to);
+  const auto& span = span_of(to);
   if (from.size() > span.size()) [[unlikely]]
     throw_too_long(from.size(), span.size());
   if (from.size_bytes() > short_copy) return false;
   std::byte* const there =
-      find_in_last_window(job_of(to), span.node(), span.address(), from.size_bytes());
+      find_in_last_window(span.mark(), span.node(), span.address(), from.size_bytes());
   if (there == nullptr) [[unlikely]]
     return false;
   copy_bytes(there, from.data(), from.size_bytes());
@@ -181,10 +196,11 @@ template <class Remote>
   return true;
 }
 
+/// Makes any other put.
 template <class Remote>
-future<void> put_as(std::span<const element<Remote>> from, const Remote& to, transfer_mode mode) {
-  if (put_at_once(from, to)) return ready_future<void>();
-  const auto span = span_of(to);
+[[gnu::noinline]] future<void> put_as(std::span<const element<Remote>> from, const Remote& to,
+                                      transfer_mode mode) {
+  const auto& span = span_of(to);
   return put_bytes(job_of(to), span.node(), span.address(),
                    reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(), mode,
                    deadline_of(to));
@@ -194,12 +210,12 @@ future<void> put_as(std::span<const element<Remote>> from, const Remote& to, tra
 template <class Remote>
 [[nodiscard]] bool get_at_once(const Remote& from,
                                std::span<std::remove_const_t<element<Remote>>> to) {
-  const auto span = span_of(from);
+  const auto& span = span_of(from);
   if (to.size() > span.size()) [[unlikely]]
     throw_too_long(to.size(), span.size());
   if (to.size_bytes() > short_copy) return false;
   const std::byte* const there =
-      find_in_last_window(job_of(from), span.node(), span.address(), to.size_bytes());
+      find_in_last_window(span.mark(), span.node(), span.address(), to.size_bytes());
   if (there == nullptr) [[unlikely]]
     return false;
   copy_bytes(to.data(), there, to.size_bytes());
@@ -207,11 +223,11 @@ template <class Remote>
   return true;
 }
 
+/// Makes any other get.
 template <class Remote>
-future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Remote>>> to,
-                    transfer_mode mode) {
-  if (get_at_once(from, to)) return ready_future<void>();
-  const auto span = span_of(from);
+[[gnu::noinline]] future<void>
+get_as(const Remote& from, std::span<std::remove_const_t<element<Remote>>> to, transfer_mode mode) {
+  const auto& span = span_of(from);
   return get_bytes(job_of(from), span.node(), span.address(),
                    reinterpret_cast<std::byte*>(to.data()), to.size_bytes(), mode,
                    deadline_of(from));
@@ -233,14 +249,16 @@ future<void> get_as(const Remote& from, std::span<std::remove_const_t<element<Re
 /// for copy.
 template <detail::remote_range Remote>
 [[nodiscard]] future<void> put(std::span<const detail::element<Remote>> from, const Remote& to) {
+  if (detail::put_at_once(from, to)) [[likely]]
+    return detail::ready_future<void>();
   return detail::put_as(from, to, detail::transfer_mode::async);
 }
 /// Copies like put, on the calling thread; the copy is done on return. Throws what put throws, and
 /// node_failed.
 template <detail::remote_range Remote>
 void put_sync(std::span<const detail::element<Remote>> from, const Remote& to) {
-  if (detail::put_at_once(from, to)) return;
-  detail::put_as(from, to, detail::transfer_mode::sync).get();
+  if (!detail::put_at_once(from, to)) [[unlikely]]
+    detail::take(detail::put_as(from, to, detail::transfer_mode::sync));
 }
 
 /// Copies the beginning of `from`, memory of another node, to `to`, memory of this node. `to` may
@@ -249,14 +267,16 @@ void put_sync(std::span<const detail::element<Remote>> from, const Remote& to) {
 template <detail::remote_range Remote>
 [[nodiscard]] future<void> get(const Remote& from,
                                std::span<std::remove_const_t<detail::element<Remote>>> to) {
+  if (detail::get_at_once(from, to)) [[likely]]
+    return detail::ready_future<void>();
   return detail::get_as(from, to, detail::transfer_mode::async);
 }
 /// Copies like get, on the calling thread; the copy is done on return. Throws what get throws, and
 /// node_failed.
 template <detail::remote_range Remote>
 void get_sync(const Remote& from, std::span<std::remove_const_t<detail::element<Remote>>> to) {
-  if (detail::get_at_once(from, to)) return;
-  detail::get_as(from, to, detail::transfer_mode::sync).get();
+  if (!detail::get_at_once(from, to)) [[unlikely]]
+    detail::take(detail::get_as(from, to, detail::transfer_mode::sync));
 }
 
 /// Copies directly between two nodes: the destination's node fetches the bytes from the source's
@@ -267,8 +287,8 @@ template <detail::remote_range From, detail::remote_range To>
 [[nodiscard]] future<void> copy(const From& from, const To& to) {
   static_assert(std::is_same_v<std::remove_const_t<detail::element<From>>, detail::element<To>>,
                 "farcall: copy needs one element type, and a destination that is not const");
-  const auto source = detail::span_of(from);
-  const auto target = detail::span_of(to);
+  const auto& source = detail::span_of(from);
+  const auto& target = detail::span_of(to);
   if (source.size() > target.size()) detail::throw_too_long(source.size(), target.size());
   const time_point one = detail::deadline_of(from);
   const time_point other = detail::deadline_of(to);
@@ -282,10 +302,11 @@ void copy_sync(const From& from, const To& to) {
   copy(from, to).get();
 }
 
-/// Returns the memory of `shared` for use in place in this process, valid as long as the memory.
-/// Works for memory of this node, and for memory allocated on nodes of this machine; throws error
-/// for other memory. The function does not order the accesses of the two nodes; the program has to
-/// do this by its calls.
+/// Returns the memory of `shared` for use in place in this process, valid as long as the memory. If
+/// the node fails, the memory stays mapped until the end of the job; mapped<T> maps memory for a
+/// shorter time. Works for memory of this node, and for memory allocated on nodes of this machine;
+/// throws error for other memory, and node_failed. The function does not order the accesses of the
+/// two nodes; the program has to do this by its calls.
 template <detail::remote_range Remote>
 [[nodiscard]] std::span<detail::element<Remote>> map(const Remote& shared) {
   const auto span = detail::span_of(shared);

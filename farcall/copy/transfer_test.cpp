@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
@@ -83,6 +85,27 @@ TEST_F(transfers, short_copies_detect_ended_jobs_and_nodes) {
     EXPECT_THROW(put_sync(std::span(&value, 1), memory), node_failed);
     EXPECT_THROW(put(std::span(&value, 1), memory).get(), node_failed);
   }
+}
+
+TEST_F(transfers, short_copies_of_other_threads_detect_ended_jobs) {
+  job_.close();
+  std::optional<job> ending(with_targets("shm"));
+  auto memory = ending->targets().front().allocate<std::uint64_t>(1);
+  const remote_span<std::uint64_t> span = memory.span();
+  std::barrier<> step(2);
+  std::thread other([&] {
+    put_sync(words{1}, span);
+    step.arrive_and_wait();
+    step.arrive_and_wait(); // the job has ended
+    EXPECT_THROW(put_sync(words{2}, span), error);
+    const job later(with_targets("shm"));
+    EXPECT_THROW(put_sync(words{3}, span), error);
+  });
+  step.arrive_and_wait();
+  memory.reset();
+  ending.reset();
+  step.arrive_and_wait();
+  other.join();
 }
 
 TEST_F(transfers, put_and_get_of_any_size) {

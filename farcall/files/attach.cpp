@@ -3,6 +3,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/files/attach.hpp>
 #include <farcall/files/child_server.hpp>
 #include <farcall/files/io_socket.h>
@@ -10,7 +11,9 @@
 #include <farcall/files/mount_client.hpp>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include <dlfcn.h>
@@ -49,6 +52,13 @@ farcall_io_attach_function require_library() {
               "'farcall serve --host-files' do, or leave host_files out");
 }
 
+/// Returns the release of the preloaded library as text. Libraries before 0.1.0 do not tell it.
+std::string release_of_library() {
+  const auto* const release =
+      static_cast<const std::uint32_t*>(::dlsym(RTLD_DEFAULT, FARCALL_IO_RELEASE));
+  return release_text(release != nullptr ? *release : 0);
+}
+
 /// Mounts the prefixes. Returns false if the preloaded library shall be used instead. Throws error
 /// if the user wants mounts, and setting_error.
 bool try_to_mount(const std::string& address) {
@@ -82,7 +92,9 @@ void attach_library(const std::string& address) {
   const farcall_io_attach_function to_library = require_library();
   if (to_library(&table, address.c_str()) != 0) {
     throw error("libfarcall-io.so, which this target has preloaded, is of another version of "
-                "farcall; preload the library that was built with it");
+                "farcall: farcall " +
+                release_text(this_release) + " in the target, farcall " + release_of_library() +
+                " in the library; preload the library of the target's farcall");
   }
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no handler has run yet
   if (::setenv(FARCALL_IO_SOCKET, address.c_str(), 1) != 0)

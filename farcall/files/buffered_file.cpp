@@ -100,6 +100,18 @@ std::int64_t buffered_file::read_through(void* to, std::size_t bytes, std::int64
   return read_now(host_, number_, to, bytes, offset);
 }
 
+std::int64_t buffered_file::read_to(landing_sink& to, std::size_t bytes, std::int64_t offset) {
+  bytes = std::min(bytes, max_piece);
+  if (!ends_in_range(offset, bytes)) return -EINVAL;
+  if (can_write_) wait_for_writes();
+  const landing_place landing(to, bytes);
+  return host_.ask({.what = operation::read,
+                    .file = number_,
+                    .offset = offset,
+                    .bytes = bytes,
+                    .landing = landing.number()});
+}
+
 std::int64_t buffered_file::write_at(const void* from, std::size_t bytes, std::int64_t offset) {
   ahead_.drop();
   return with_readable(from, bytes, [&](std::span<const std::byte> checked) {

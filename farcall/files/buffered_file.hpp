@@ -36,6 +36,8 @@ class buffered_file {
   [[nodiscard]] std::int64_t pwrite(const void* from, std::size_t bytes, std::int64_t offset);
   /// Reads like pread(), but neither uses nor fetches bytes ahead.
   [[nodiscard]] std::int64_t read_through(void* to, std::size_t bytes, std::int64_t offset);
+  /// Reads up to max_piece bytes like read_through(), but passes them to `to`.
+  [[nodiscard]] std::int64_t read_to(landing_sink& to, std::size_t bytes, std::int64_t offset);
   /// Writes like write() or, if `offset` is not at_position, like pwrite(), and waits for the host.
   /// Returns the host's result, so that the position advances by the bytes that are in the file. If
   /// an earlier write has failed, returns its error and writes nothing.

@@ -113,6 +113,8 @@ void child_server::finish() noexcept {
     const std::lock_guard guard(mutex_);
     if (std::exchange(is_finished_, true)) return;
   }
+  mounted_.finish();
+  watch_.finish();
   loop_->remove(listener_.get());
   // Wait for a running accept_clients(), because it may still set the timer that is cancelled
   // below. Later calls see is_finished_, and don't set the timer.

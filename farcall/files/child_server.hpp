@@ -8,6 +8,7 @@
 #include <farcall/files/file_calls.hpp>
 #include <farcall/files/io_operations.h>
 #include <farcall/files/mounted_files.hpp>
+#include <farcall/files/program_watch.hpp>
 
 #include <condition_variable>
 #include <cstddef>
@@ -56,6 +57,9 @@ class child_server {
   /// the file is closed at the host after the last descriptor.
   [[nodiscard]] std::int64_t perform(const farcall_io_request& asked) noexcept;
 
+  /// Returns the watch of programs that make system calls themselves.
+  [[nodiscard]] program_watch& watch() noexcept { return watch_; }
+
   /// Returns the files that the helper of a mount has open.
   [[nodiscard]] mounted_files& mounted() noexcept { return mounted_; }
 
@@ -95,6 +99,7 @@ class child_server {
 
   file_calls& files_;
   mounted_files mounted_{files_};
+  program_watch watch_{files_.prefixes()};
   std::string name_; ///< name of the socket, without its leading zero byte
   std::string address_;
   unique_fd listener_;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <farcall/base/log_writer.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/files/child_server.hpp>
 #include <farcall/files/files_test_support.hpp>
 #include <farcall/files/io_socket.h>
 #include <tests/jobs.hpp>
+#include <tests/send_descriptors.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,12 +13,16 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -32,7 +39,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using files::child_server;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 unique_fd connect_to(const child_server& server) {
   const std::string name = server.address().substr(0, server.address().find(','));
@@ -250,6 +259,76 @@ TEST_F(child_servers, refuse_invalid_requests_and_go_on) {
   };
   EXPECT_THAT(sync(target_, use, tree_ / "in/a"),
               ElementsAre(true, true, true, true, true, true, true, true, true));
+}
+
+/// Text of the log's lines of this process, while a test captures them.
+std::mutex log_mutex;
+std::string& captured_lines() {
+  static auto& lines = *new std::string;
+  return lines;
+}
+
+/// Sends the bytes to the server, and returns the lines that it logs until it ends the connection.
+std::string log_of_client(const child_server& server, const std::string& bytes) {
+  captured_lines().clear();
+  log::set_writer([](log::level, std::string_view text) noexcept {
+    const std::lock_guard guard(log_mutex);
+    captured_lines().append(text).append("\n");
+  });
+  const unique_fd way = connect_to(server);
+  char byte = 0;
+  const bool is_refused = ::send(way.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0 &&
+                          ::recv(way.get(), &byte, 1, 0) <= 0;
+  log::set_writer(nullptr);
+  const std::lock_guard guard(log_mutex);
+  return is_refused ? captured_lines() : "the client was not refused";
+}
+
+TEST_F(child_servers, name_the_release_of_clients_of_another_version) {
+  const auto use = +[](std::uint32_t version, std::uint32_t second) {
+    child_server server(files::of_this_target());
+    // The rest of the message may be of any length, and never comes.
+    farcall_io_message r{};
+    r.version = version;
+    r.release = second;
+    return log_of_client(server, bytes_of(r).substr(0, 8));
+  };
+  const std::string in_target = "farcall " + release_text(this_release) + " (version " +
+                                std::to_string(FARCALL_IO_SOCKET_VERSION) + ") in the target, ";
+  EXPECT_THAT(sync(target_, use, FARCALL_IO_SOCKET_VERSION + 1U, 0x000200U),
+              AllOf(HasSubstr("process "),
+                    HasSubstr(in_target + "farcall 0.2.0 (version " +
+                              std::to_string(FARCALL_IO_SOCKET_VERSION + 1) + ") in the process")));
+  // Version 4 has the operation in place of the release.
+  EXPECT_THAT(sync(target_, use, 4U, 0x010203U),
+              HasSubstr(in_target + "farcall of an unknown release (version 4) in the process"));
+}
+
+/// Sends a request with a descriptor.
+bool send_with(const unique_fd& way, farcall_io_message r, int descriptor) {
+  r.version = FARCALL_IO_SOCKET_VERSION;
+  return send_descriptors(way.get(), std::as_bytes(std::span(&r, 1)), {{descriptor}}) == sizeof r;
+}
+
+TEST_F(child_servers, take_any_number_of_requests_without_a_reply) {
+  const auto use = +[](const std::string& path) -> std::int64_t {
+    child_server server(files::of_this_target());
+    const unique_fd way = connect_to(server);
+    farcall_io_message watch{};
+    watch.operation = FARCALL_IO_WATCH;
+    for (int i = 0; i < 50'000; ++i) {
+      std::array<int, 2> ends{};
+      if (::pipe2(ends.data(), O_CLOEXEC) != 0) return -errno;
+      const unique_fd reader(ends[0]);
+      // A pipe without a writer is no report of the system, and is closed at once.
+      unique_fd(ends[1]).reset();
+      if (!send_with(way, watch, reader.get())) return -ECONNRESET;
+      // The server closes the pipes on another thread.
+      if (i % 200 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return ask(way, request_of(farcall_io_op_stat, sizeof(farcall_io_status)), path).result;
+  };
+  EXPECT_EQ(sync(target_, use, tree_ / "in/a"), 0);
 }
 
 TEST_F(child_servers, end_while_clients_are_at_work) {

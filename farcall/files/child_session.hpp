@@ -8,6 +8,7 @@
 #include <farcall/files/mounted_files.hpp>
 #include <farcall/files/shared_pages.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,7 +30,9 @@ class child_session {
   void run();
 
  private:
+  [[nodiscard]] std::size_t receive_some(void* to, std::size_t bytes, int flags) noexcept;
   [[nodiscard]] bool receive(void* to, std::size_t bytes) noexcept;
+  [[nodiscard]] bool receive_head(farcall_io_message& m);
   [[nodiscard]] bool take_request();
   [[nodiscard]] bool take_request(const farcall_io_message& m);
   [[nodiscard]] bool take_shared_request(const farcall_io_message& m);
@@ -44,8 +47,9 @@ class child_session {
   message_memory received_; ///< path, text and data of the request
   /// Bytes of the operation's result, sent after the head of the reply.
   message_memory result_;
-  unique_fd passed_;        ///< descriptor that is sent with the reply
-  unique_fd received_file_; ///< descriptor that came with the last request
+  unique_fd passed_; ///< descriptor that is sent with the reply
+  /// Descriptors that came with the last request.
+  std::array<unique_fd, 2> received_files_;
   /// Memory that is shared with the client, if the client is the helper of a mount.
   shared_pages shared_;
   std::optional<mounted_files::connection> mounted_;

@@ -55,9 +55,11 @@ bool is_set(const setting& s, std::string_view value) {
 
 } // namespace
 
-file_calls::file_calls(detail::job_core& job, std::vector<prefix> prefixes, forwarding kind)
+file_calls::file_calls(detail::job_core& job, std::vector<prefix> prefixes, forwarding kind,
+                       bool passes_to_mounts)
     : prefixes_(std::move(prefixes)), buffers_(is_set(settings::row("io-buffer"), "on")),
-      reads_ahead_(!is_set(settings::row("host-files-cache"), "strict")), kind_(kind), host_(job) {}
+      reads_ahead_(!is_set(settings::row("host-files-cache"), "strict")), kind_(kind),
+      passes_to_mounts_(passes_to_mounts), host_(job) {}
 
 void file_calls::begin() {
   if (kind_ != forwarding::data) leave_mount_helper();
@@ -132,7 +134,7 @@ std::int64_t file_calls::perform(const farcall_io_request& asked) noexcept {
   switch (static_cast<operation>(asked.operation)) {
   case operation::open:
   case operation::reopen:
-    return open_at_host(asked);
+    return open_at_host(asked, nullptr);
   case operation::close:
     return close_at_host(asked.file);
   case operation::read:
@@ -195,7 +197,8 @@ void file_calls::wait_for_source(const request& copy) noexcept {
   });
 }
 
-std::int64_t file_calls::open_at_host(const farcall_io_request& asked) noexcept {
+std::int64_t file_calls::open_at_host(const farcall_io_request& asked,
+                                      unique_fd* passed_too) noexcept {
   const bool wants_status = asked.result_bytes == sizeof(farcall_io_opened_status);
   if (!wants_status && asked.result_bytes != sizeof(farcall_io_opened)) return -EINVAL;
   auto& opened = *static_cast<farcall_io_opened*>(asked.result);
@@ -203,19 +206,24 @@ std::int64_t file_calls::open_at_host(const farcall_io_request& asked) noexcept 
     request what = to_request(asked);
     what.flags = to_open_flags(asked.flags);
     std::optional<passed_files::ticket> wanted;
-    if (kind_ == forwarding::descriptors) {
+    if (kind_ == forwarding::descriptors || passed_too != nullptr) {
       // Check here that the process may have another descriptor. If not, the kernel would drop the
       // file that the host passes, and the wait for it would end with an error of another kind.
       if (!unique_fd(::eventfd(0, EFD_CLOEXEC))) return -errno;
       wanted.emplace(passed_);
       what.flags |= open_wishes::descriptor;
       what.transfer = wanted->number();
+      if (passed_too != nullptr) what.flags |= open_wishes::number_too;
     }
     opened_file there;
     const auto once = [&] { return ask_for(host_, what, &there, sizeof there); };
     // The host does not wait for the end of a lease, nor for the reader of a pipe.
     const std::int64_t result = (asked.flags & O_NONBLOCK) != 0 ? once() : host_.until_ready(once);
     if (result < 0) return result;
+    if ((there.file & opened_file::passed_too) != 0) {
+      there.file &= ~opened_file::passed_too;
+      if (passed_too != nullptr) *passed_too = wanted->wait(deadline_after(max_on_its_way));
+    }
     opened = {there.file, there.status.mode, -1};
     if (wants_status) static_cast<farcall_io_opened_status*>(asked.result)->status = there.status;
     if (wanted && there.file == 0) {
@@ -263,6 +271,11 @@ std::int64_t file_calls::read_through(const farcall_io_request& asked) noexcept 
   });
 }
 
+std::int64_t file_calls::read_to(std::uint64_t file, landing_sink& to, std::size_t bytes,
+                                 std::int64_t offset) noexcept {
+  return on_file(file, [&](buffered_file& f) { return f.read_to(to, bytes, offset); });
+}
+
 std::int64_t file_calls::flush(std::uint64_t file) noexcept {
   return on_file(file, [](buffered_file& f) {
     f.wait_for_writes();
@@ -306,11 +319,12 @@ std::shared_ptr<detail::job_service> join_files(detail::job_state& job, const st
       is_here && parse_file_view(std::string_view(told).substr(0, end_of_view)) == own_file_view();
   forwarding kind = chosen_forwarding(is_here, is_same);
   // Descriptors are passed to the preloaded library, which is missing if the user wants mounts.
-  if (kind == forwarding::descriptors && has_mount_helper() && chosen_way() == way_of_files::mount)
-    kind = forwarding::data;
+  const bool passes_to_mounts =
+      kind == forwarding::descriptors && has_mount_helper() && chosen_way() == way_of_files::mount;
+  if (passes_to_mounts) kind = forwarding::data;
   return std::make_shared<file_calls>(
-      job, parse_prefixes(std::string_view(told).substr(end_of_view + 1), "the host's files"),
-      kind);
+      job, parse_prefixes(std::string_view(told).substr(end_of_view + 1), "the host's files"), kind,
+      passes_to_mounts);
 }
 
 } // namespace farcall::files

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/files/access.hpp>
 #include <farcall/files/buffered_file.hpp>
 #include <farcall/files/file_messages.hpp>
@@ -46,8 +47,10 @@ class file_calls final : public detail::job_service,
                          public std::enable_shared_from_this<file_calls> {
  public:
   /// Sends requests to the host of `job`, which must outlive finish(). `kind` says which operations
-  /// of this process's programs are forwarded.
-  file_calls(detail::job_core& job, std::vector<prefix> prefixes, forwarding kind);
+  /// of this process's programs are forwarded. `passes_to_mounts` is true if the host can pass its
+  /// open files to this process, for mounts.
+  file_calls(detail::job_core& job, std::vector<prefix> prefixes, forwarding kind,
+             bool passes_to_mounts = false);
 
   [[nodiscard]] std::span<const prefix> prefixes() const noexcept { return prefixes_; }
 
@@ -64,12 +67,24 @@ class file_calls final : public detail::job_service,
   FARCALL_IO_OPERATIONS(FARCALL_IO_DEFINE)
 #undef FARCALL_IO_DEFINE
 
+  /// Performs an open or reopen for a mount. If the host can pass open files to this machine, also
+  /// sets `passed` to the host's open file.
+  [[nodiscard]] std::int64_t open_for_mount(const farcall_io_request& asked,
+                                            unique_fd& passed) noexcept {
+    return open_at_host(asked, passes_to_mounts_ ? &passed : nullptr);
+  }
+
   /// Performs a write, and waits until the host has done it. Unlike for other writes, the result
   /// is the host's, which may be a part of the bytes.
   [[nodiscard]] std::int64_t write_through(const farcall_io_request& asked) noexcept;
 
   /// Performs a read at an offset, without read-ahead.
   [[nodiscard]] std::int64_t read_through(const farcall_io_request& asked) noexcept;
+
+  /// Reads up to max_piece bytes at an offset like read_through(), and passes them to `to` in the
+  /// memory of the reply, without a copy.
+  [[nodiscard]] std::int64_t read_to(std::uint64_t file, landing_sink& to, std::size_t bytes,
+                                     std::int64_t offset) noexcept;
 
   /// Waits until the host has done all writes to the file. Like close(), returns the first error of
   /// these writes, and reports each error once.
@@ -98,7 +113,8 @@ class file_calls final : public detail::job_service,
   [[nodiscard]] std::int64_t on_file(std::uint64_t file, const F& f) noexcept;
   template <class F>
   [[nodiscard]] std::int64_t on_path(const F& f) noexcept;
-  [[nodiscard]] std::int64_t open_at_host(const farcall_io_request& asked) noexcept;
+  [[nodiscard]] std::int64_t open_at_host(const farcall_io_request& asked,
+                                          unique_fd* passed_too) noexcept;
   [[nodiscard]] std::int64_t close_at_host(std::uint64_t file) noexcept;
   [[nodiscard]] std::int64_t ask(const farcall_io_request& asked) noexcept;
   void wait_for_source(const request& copy) noexcept;
@@ -107,6 +123,7 @@ class file_calls final : public detail::job_service,
   const bool buffers_;
   const bool reads_ahead_;
   const forwarding kind_;
+  const bool passes_to_mounts_;
   passed_files passed_;
   host_requests host_;
   std::shared_mutex mutex_;

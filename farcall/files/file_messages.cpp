@@ -29,6 +29,7 @@ constexpr flag_pair flag_pairs[] = {
 
 struct place {
   void* to;
+  landing_sink* sink; ///< null if the bytes go to `to`
   std::size_t bytes;
   std::atomic<bool> is_full{false};
 };
@@ -39,6 +40,12 @@ struct places {
   std::shared_mutex mutex;
   std::uint64_t last = 0;
   std::unordered_map<std::uint64_t, place> all;
+
+  std::uint64_t add(void* to, landing_sink* sink, std::size_t bytes) {
+    const std::lock_guard guard(mutex);
+    all.try_emplace(++last, to, sink, bytes);
+    return last;
+  }
 
   static places& instance() {
     static auto* const all = new places;
@@ -65,12 +72,11 @@ int to_system_flags(std::uint32_t flags) noexcept {
   return system;
 }
 
-landing_place::landing_place(void* to, std::size_t bytes) {
-  places& p = places::instance();
-  const std::lock_guard guard(p.mutex);
-  number_ = ++p.last;
-  p.all.try_emplace(number_, to, bytes);
-}
+landing_place::landing_place(void* to, std::size_t bytes)
+    : number_(places::instance().add(to, nullptr, bytes)) {}
+
+landing_place::landing_place(landing_sink& to, std::size_t bytes)
+    : number_(places::instance().add(nullptr, &to, bytes)) {}
 
 landing_place::~landing_place() {
   places& p = places::instance();
@@ -96,7 +102,9 @@ std::int64_t landing_place::put(std::uint64_t number, const std::byte* from,
   const std::shared_lock guard(p.mutex);
   const auto at = p.all.find(number);
   if (at == p.all.end() || bytes > at->second.bytes) return -EIO;
-  at->second.is_full.store(true, std::memory_order_relaxed);
+  const bool was_full = at->second.is_full.exchange(true, std::memory_order_relaxed);
+  if (landing_sink* const sink = at->second.sink; sink != nullptr)
+    return was_full ? -EIO : sink->take(from, bytes);
   return copy_to_user(at->second.to, from, bytes) ? 0 : -EFAULT;
 }
 

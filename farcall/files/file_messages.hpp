@@ -55,11 +55,13 @@ inline constexpr std::uint32_t temporary = 1U << 11;
 [[nodiscard]] std::uint32_t to_open_flags(int system_flags) noexcept;
 [[nodiscard]] int to_system_flags(std::uint32_t flags) noexcept;
 
-/// Additional flag of an open, by which the target asks the host to pass the open file itself as a
-/// descriptor.
+/// Additional flags of an open, by which the target says how the host shall return the open file.
 namespace open_wishes {
 inline constexpr std::uint32_t descriptor = 1U << 31;
-}
+/// Only with `descriptor`: the host also keeps the file open for further operations, and returns
+/// its number.
+inline constexpr std::uint32_t number_too = 1U << 30;
+} // namespace open_wishes
 
 /// Flags of a write request. With `whole`, the host must either write all of the bytes or return an
 /// error. Without it, the host may write fewer bytes.
@@ -70,8 +72,10 @@ inline constexpr std::uint32_t whole = 1;
 /// Result of opening a file.
 struct opened_file {
   /// Number of the open file at the host, or 0 if the host passes the open file itself as a
-  /// descriptor.
+  /// descriptor. If the host passes the file and also keeps it open, its number with the bit
+  /// `passed_too`.
   std::uint64_t file = 0;
+  static constexpr std::uint64_t passed_too = std::uint64_t{1} << 63;
   farcall_io_status status{};
 };
 
@@ -116,6 +120,19 @@ struct reply_head {
   std::uint64_t bytes = 0;
 };
 
+/// Receiver of a reply's bytes, which are not copied: take() reads them in the memory of the reply.
+class landing_sink {
+ public:
+  landing_sink() noexcept = default;
+  landing_sink(const landing_sink&) = delete;
+  landing_sink& operator=(const landing_sink&) = delete;
+  virtual ~landing_sink() = default;
+
+  /// Called at most once, on the thread that receives the reply. `from` is valid during the call.
+  /// Returns 0, or -errno.
+  [[nodiscard]] virtual std::int64_t take(const std::byte* from, std::size_t bytes) noexcept = 0;
+};
+
 /// Memory of this process to which the bytes of a reply are copied. A request tells the host only
 /// the number of the landing place, and not its address. So the host can write to the memory only
 /// while this object exists, and to no other memory.
@@ -123,6 +140,9 @@ class landing_place {
  public:
   /// `to` must stay valid until this object is destroyed.
   landing_place(void* to, std::size_t bytes);
+  /// Passes up to `bytes` bytes to `to` instead of copying them. `to` must stay valid until this
+  /// object is destroyed.
+  landing_place(landing_sink& to, std::size_t bytes);
   landing_place(const landing_place&) = delete;
   landing_place& operator=(const landing_place&) = delete;
   ~landing_place();

@@ -5,6 +5,7 @@
 #include <farcall/job/host_side.hpp>
 #include <farcall/offload/job_state.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -33,7 +34,7 @@ void host_files::node_ended(node_id node) noexcept {
     const std::lock_guard guard(mutex_);
     try {
       target& t = targets_[node];
-      if (!std::exchange(t.has_ended, true)) ++ended_;
+      t.has_ended = true;
       gone.swap(t.files);
       released.swap(t.locks);
     } catch (const std::bad_alloc&) {
@@ -57,14 +58,9 @@ std::shared_ptr<host_locks> host_files::locks_of(node_id node) {
 }
 
 descriptor_share host_files::share(const detail::job_state& job) {
-  std::size_t ended = 0;
-  {
-    const std::lock_guard guard(mutex_);
-    ended = ended_;
-  }
   // The host is a node, too.
-  const std::size_t nodes = job.members->nodes();
-  return share_of_target(nodes > ended + 1 ? nodes - ended - 1 : 1, most_descriptors());
+  return share_of_target(std::max<std::size_t>(job.members->live_nodes(), 2) - 1,
+                         most_descriptors());
 }
 
 class host_files::place {
@@ -121,8 +117,9 @@ std::int64_t host_files::follow(node_id node, std::uint64_t folder, std::string&
 std::int64_t host_files::open(call& c) {
   const request& what = c.what;
   place reserved(*this, c.job, c.node);
-  // A file that is passed to the target needs no place.
-  if (reserved.why_not() < 0 && (what.flags & open_wishes::descriptor) == 0)
+  // A file that is only passed to the target needs no place.
+  constexpr std::uint32_t wishes = open_wishes::descriptor | open_wishes::number_too;
+  if (reserved.why_not() < 0 && (what.flags & wishes) != open_wishes::descriptor)
     return reserved.why_not();
   unique_fd file(allowed_.open(what.path, to_system_flags(what.flags), what.mode));
   if (!file) return file.get();
@@ -161,7 +158,7 @@ std::int64_t host_files::give(call& c, place& reserved, unique_fd file, bool is_
   // prefix.
   const bool is_passed = (what.flags & open_wishes::descriptor) != 0 && S_ISREG(s.st_mode) &&
                          c.job.host->send_file(c.node, what.transfer, file.get());
-  if (!is_passed) {
+  if (!is_passed || (what.flags & open_wishes::number_too) != 0) {
     auto kept = std::make_shared<open_file>();
     kept->descriptor = std::move(file);
     kept->is_writable = is_writable;
@@ -171,6 +168,7 @@ std::int64_t host_files::give(call& c, place& reserved, unique_fd file, bool is_
     const std::int64_t number = reserved.keep(kept);
     if (number < 0) return number;
     opened.file = static_cast<std::uint64_t>(number);
+    if (is_passed) opened.file |= opened_file::passed_too;
   }
   c.reply.put(opened);
   return 0;

@@ -121,7 +121,6 @@ class host_files final : public detail::job_service {
   access_list allowed_;
   std::mutex mutex_;
   std::map<node_id, target> targets_;
-  std::size_t ended_ = 0; ///< number of targets that have ended
 };
 
 /// Implements job_service_entry::on_host.

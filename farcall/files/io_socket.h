@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /* The protocol between a target and the programs that the target starts. These programs are
- * clients of a Unix stream socket of the target. Both ends are on one machine and built from one
- * version, so flags and errno are the system's numbers. */
+ * clients of a Unix stream socket of the target. Both ends are on one machine, so flags and errno
+ * are the system's numbers. A target refuses clients that speak another version of the protocol. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,7 +16,10 @@ extern "C" {
  * a comma, and the host's prefixes as text_of() of access.hpp writes them. */
 #define FARCALL_IO_SOCKET "FARCALL_IO_SOCKET"
 
-enum { FARCALL_IO_SOCKET_VERSION = 3 };
+enum { FARCALL_IO_SOCKET_VERSION = 5 };
+/* First version in which messages name the sender's release. All later versions keep the first two
+ * members of struct farcall_io_message. */
+enum { FARCALL_IO_FIRST_VERSION_WITH_RELEASE = 5 };
 
 /* Maximum number of bytes of one path, and of the data that one request sends or receives. */
 enum { FARCALL_IO_LONGEST_PATH = 8192, FARCALL_IO_LARGEST_PIECE = 1 << 20 };
@@ -25,9 +28,11 @@ enum { FARCALL_IO_LONGEST_PATH = 8192, FARCALL_IO_LARGEST_PIECE = 1 << 20 };
  * farcall_io_request. After it come the path, the text `to` and the data. */
 struct farcall_io_message {
   uint32_t version; /* FARCALL_IO_SOCKET_VERSION */
+  uint32_t release; /* of the sender's farcall: 0x000100 is 0.1.0 */
   uint32_t operation;
   int32_t flags;
   uint32_t mode;
+  uint32_t unused; /* 0 */
   uint64_t file;
   int64_t offset;
   uint64_t bytes;
@@ -41,11 +46,21 @@ struct farcall_io_message {
  * connections is FARCALL_IO_SHARE. It carries the descriptor of a memory file that cannot shrink
  * (SCM_RIGHTS), of `bytes` bytes. From then on the connection differs in three ways: data and
  * results are in this memory and not in the messages, files get no placeholders and are closed by
- * close alone, and a write returns before the host has done it. FARCALL_IO_FLUSH waits for the
- * writes to `file`, and returns their first error. */
-enum { FARCALL_IO_SHARE = 1 << 16, FARCALL_IO_FLUSH };
+ * close alone, and a write returns before the host has done it. If the host can pass open files to
+ * this machine, the first byte of the reply to an open carries the host's open file.
+ * FARCALL_IO_FLUSH waits for the writes to `file`, and returns their first error. FARCALL_IO_SERVE
+ * carries two descriptors: the device of a mount, from which the target then takes the system's
+ * requests, and one end of a socket (SOCK_SEQPACKET), by which the target sends the helper all
+ * requests except reads and writes. The system then knows an open file by the file's number at the
+ * host. */
+enum { FARCALL_IO_SHARE = 1 << 16, FARCALL_IO_FLUSH, FARCALL_IO_SERVE };
 
-/* Flag of a read by a mount's helper: the target does not read ahead, because the system does. */
+/* Request of a program without a reply. It carries a descriptor by which the system reports the
+ * program's system calls (program_watch.hpp). */
+enum { FARCALL_IO_WATCH = FARCALL_IO_SERVE + 1 };
+
+/* Flag of a read by a mount's helper, and of FARCALL_IO_SERVE: the target does not read ahead,
+ * because the system does. */
 enum { FARCALL_IO_NOT_AHEAD = 1 };
 
 /* Environment variable by which a target finds the helper that farcall-mount has started: the
@@ -54,6 +69,12 @@ enum { FARCALL_IO_NOT_AHEAD = 1 };
  * host-files-cache. The helper mounts the prefixes and replies by one message, a text with a
  * terminating zero byte. It is empty on success and otherwise says why nothing is mounted. */
 #define FARCALL_IO_MOUNT "FARCALL_IO_MOUNT"
+
+/* Beginnings of the lines that `farcall-mount --check` prints on a machine that allows mounts.
+ * After the first one comes the reason why the system does not read and write passed files itself,
+ * or nothing; after the second one, "yes" if the system offers requests by io_uring, or "no". */
+#define FARCALL_IO_NO_PASSTHROUGH "no passthrough: "
+#define FARCALL_IO_RING "io_uring: "
 
 /* Beginning of a reply. After it come the bytes of the operation's result. The first byte of the
  * reply to an open carries the descriptor (SCM_RIGHTS). */

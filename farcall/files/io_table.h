@@ -32,6 +32,10 @@ struct farcall_io_table {
 typedef int (*farcall_io_attach_function)(const struct farcall_io_table* table, const char* socket);
 #define FARCALL_IO_ATTACH "farcall_io_attach"
 
+/* Name of a variable of type `const uint32_t` that the library exports: its release as a number,
+ * for example 0x000100 for 0.1.0. Only errors about another version show it. */
+#define FARCALL_IO_RELEASE "farcall_io_release"
+
 #ifdef __cplusplus
 }
 #endif

@@ -69,6 +69,9 @@ TEST_F(user_memory, is_refused_if_it_is_inaccessible) {
   // The bad page is in the middle.
   EXPECT_FALSE(files::copy_to_user(at(1, 10), here.data(), 2 * page_));
   EXPECT_FALSE(files::copy_from_user(here.data(), at(4, 10), 2 * page_));
+  EXPECT_FALSE(files::is_writable(at(0, 10), 3 * page_)) << "a page of three can only be read";
+  EXPECT_TRUE(files::is_readable(at(0, 10), 3 * page_));
+  EXPECT_FALSE(files::is_readable(at(3, 10), 3 * page_));
 }
 
 TEST_F(user_memory, is_checked_in_the_middle_of_long_blocks) {

@@ -2,6 +2,7 @@
 #include <farcall/job/heartbeats.hpp>
 
 #include <algorithm>
+#include <cstddef>
 
 namespace farcall {
 
@@ -21,12 +22,16 @@ bool heartbeats::is_due(time_point now) noexcept {
 }
 
 bool heartbeats::count(node_id node) {
-  if (node >= missed_.size()) missed_.resize(node + 1);
-  return missed_[node]++ <= heartbeats_per_timeout;
+  const std::size_t place = place_of(node);
+  if (place >= missed_.size()) missed_.resize(place + 1);
+  missed_count& of = missed_[place];
+  if (of.node != node) of = {node, 0};
+  return of.missed++ <= heartbeats_per_timeout;
 }
 
 void heartbeats::note_message(node_id node) noexcept {
-  if (node < missed_.size()) missed_[node] = 0;
+  const std::size_t place = place_of(node);
+  if (place < missed_.size() && missed_[place].node == node) missed_[place].missed = 0;
 }
 
 } // namespace farcall

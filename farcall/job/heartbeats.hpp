@@ -39,8 +39,12 @@ class heartbeats {
  private:
   std::chrono::milliseconds interval_; ///< 0 if disabled
   time_point next_ = no_deadline;
-  /// Number of heartbeats that each node has missed, indexed by node.
-  std::vector<unsigned> missed_;
+  /// Number of heartbeats that the latest node of a place has missed.
+  struct missed_count {
+    node_id node = no_node;
+    unsigned missed = 0;
+  };
+  std::vector<missed_count> missed_; ///< by place
 };
 
 } // namespace farcall

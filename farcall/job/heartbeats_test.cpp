@@ -77,5 +77,14 @@ TEST(heartbeats, each_node_has_a_count_of_its_own) {
   EXPECT_EQ(questions_to(all, 1), 5U);
 }
 
+TEST(heartbeats, a_later_node_begins_with_a_new_count) {
+  heartbeats all = begin(milliseconds(400));
+  EXPECT_EQ(questions_to(all, 3), 5U);
+  all.note_message(successor_of(3));
+  EXPECT_EQ(questions_to(all, successor_of(3)), 5U);
+  all.note_message(3);
+  EXPECT_FALSE(all.count(successor_of(3))) << "a late message of the former node";
+}
+
 } // namespace
 } // namespace farcall::heartbeats_test

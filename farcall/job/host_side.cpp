@@ -34,7 +34,7 @@ constexpr int notice_interval = 10;
 /// Maximum number of messages that the host takes from one target before it checks the next target.
 constexpr int max_messages = 64;
 /// Maximum number of messages that the host still reads from the socket of a target that has ended.
-constexpr int max_last_messages = 4096;
+constexpr int max_last_messages_of_target = 4096;
 
 /// A target that crashes may send the host several reports: the first has the signal, and a later
 /// one the names of the functions that were running. While the host waits for the names, it wakes
@@ -128,9 +128,9 @@ void host_side::introduce(node_id asker, node_id other) {
   // Limit the number of notices that wait for this target, because a faulty target may send
   // requests without ever reading the notices. For a target that reads its socket, at most a few
   // notices per node wait, and one for each of its threads that has sent a request.
-  if (a.notices.size() > 8 * roster_.capacity())
+  if (a.notices.size() > 8 * (roster_.size() + 1024))
     throw malformed_message("it asks, and does not read");
-  if (b == nullptr || other >= roster_.size()) {
+  if (b == nullptr || !roster_.knows(other)) {
     notify(a, messages::absent{other, static_cast<std::uint32_t>(roster_.size())});
   } else if (roster_.has_failed(other)) {
     notify(a, messages::node_failed{other, b->ending.failure});
@@ -332,6 +332,8 @@ std::string host_side::end_text(node_id node, target& t) const {
 }
 
 bool host_side::tell_end(node_id node, target& t) {
+  // Call this before other threads learn of the end, because such a thread may need the place.
+  if (t.process) starter_.note_ending(node);
   roster_.fail(node);
   rounds_.leave(node);
   t.ending.failure = end_text(node, t);
@@ -356,7 +358,7 @@ void host_side::finish_end(node_id node, target& t, bool is_told) {
 
 void host_side::lose(node_id node, target& t) {
   // Receive the messages that the process has sent before it ended.
-  if (t.process) (void)receive(node, t, max_last_messages);
+  if (t.process) (void)receive(node, t, max_last_messages_of_target);
   const bool was_told = std::exchange(t.ending.is_reporting, false);
   const bool is_told = !was_told && tell_end(node, t);
   // Reap the process only after its end was reported. Afterwards the kernel may give its process id
@@ -367,6 +369,10 @@ void host_side::lose(node_id node, target& t) {
   }
   output_.end(node);
   if (!was_told) finish_end(node, t, is_told);
+  // Give the place to another node only now. The process has ended, so that nothing of it can take
+  // effect, and this thread uses the target no more. Messages of the end are in the queues of all
+  // nodes that know the node, so that these nodes learn of the end before they learn of a new node.
+  if (t.process) starter_.note_ended(node);
 }
 
 void host_side::end_faulted(node_id node, target& t) {

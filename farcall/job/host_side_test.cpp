@@ -140,6 +140,58 @@ TEST(membership, a_failed_start_does_not_wait_for_unjoined_targets) {
   EXPECT_LT(clock::now() - begun, std::chrono::seconds(20));
 }
 
+TEST(membership, nodes_join_until_all_numbers_were_given) {
+  membership_options o = options("shm");
+  o.node_places = 3;
+  const auto h = host_side::launch(std::move(o), {});
+  h->watch({});
+  const time_point deadline = deadline_after(std::chrono::seconds(10));
+  EXPECT_THAT(h->add(parse_targets("shm"), deadline), ElementsAre(2U));
+  EXPECT_THAT([&] { (void)h->add(parse_targets("shm"), deadline); },
+              ThrowsMessage<start_failed>(
+                  AllOf(HasSubstr("no place for another node"), HasSubstr("3 of its 3"))));
+  h->shut_down([] {});
+}
+
+TEST(membership, the_place_of_an_ended_node_is_given_again) {
+  ends received;
+  membership_options o = options("shm:2");
+  o.node_places = 3;
+  const auto h = host_side::launch(std::move(o), {});
+  h->watch(received.events());
+  const time_point deadline = deadline_after(std::chrono::seconds(60));
+  node_id node = 2;
+  for (unsigned i = 0; i < 5; ++i) {
+    h->remove(node, deadline, [] {});
+    const pid_t before = pid_of(*h, node);
+    // The place is free at the latest when the process has been reaped, for which add() waits.
+    ASSERT_THAT(h->add(parse_targets("shm"), deadline), ElementsAre(successor_of(node)));
+    EXPECT_EQ(pid_of(*h, node), before) << "the former node keeps its card";
+    node = successor_of(node);
+    EXPECT_EQ(h->members().card_of(node).name, "node " + std::to_string(node));
+    EXPECT_TRUE(is_running(pid_of(*h, node)));
+  }
+  EXPECT_EQ(h->members().nodes(), 3U);
+  EXPECT_THAT(h->members().known_nodes(), ElementsAre(0, 1, node));
+  EXPECT_THAT(received.all(), SizeIs(5));
+  EXPECT_THAT(received.all(), Contains(Pair(successor_of(2), HasSubstr("was removed"))));
+  h->shut_down([] {});
+  EXPECT_FALSE(is_running(pid_of(*h, node)));
+}
+
+TEST(membership, the_number_of_a_failed_start_is_given_again) {
+  membership_options o = options("shm");
+  o.node_places = 3;
+  const auto h = host_side::launch(std::move(o), {});
+  h->watch({});
+  const time_point deadline = deadline_after(std::chrono::seconds(60));
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_THROW((void)h->add(parse_targets("shm?program=/nowhere/app"), deadline), start_failed);
+  }
+  EXPECT_THAT(h->add(parse_targets("shm"), deadline), ElementsAre(2U));
+  h->shut_down([] {});
+}
+
 TEST(membership, an_impossible_lane_is_refused) {
   membership_options o = options("shm");
   o.lane_bytes = 5000;

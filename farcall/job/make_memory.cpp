@@ -64,7 +64,7 @@ node_memory make_memory(node_id node, const memory_sizes& sizes) {
   node_memory made;
   made.node = node;
   const std::string label = "farcall-" + std::to_string(::getpid()) + "-" + std::to_string(node);
-  const std::uint32_t lanes = receive_lanes(node, node_capacity(sizes.nodes));
+  const std::uint32_t lanes = receive_lanes(node, sizes.nodes);
   made.receive_segment =
       segment::create(label + "-receive", shm::receive_segment::bytes(sizes.lane_bytes, lanes));
   const std::uint64_t all = sizes.is_emulated ? emulated_heaps : heap_address_space;
@@ -90,12 +90,12 @@ node_memory make_memory(node_id node, const memory_sizes& sizes) {
   return made;
 }
 
-std::uint32_t receive_lanes(node_id node, std::size_t capacity) noexcept {
-  // The host gets as many lanes as there can be nodes, because every target may open a lane to the
-  // host. Lanes that are never opened take no memory.
+std::uint32_t receive_lanes(node_id node, std::size_t nodes) noexcept {
+  // The host gets a lane for each node, because every target may open a lane to the host. Lanes
+  // that are never opened take no memory.
   if (node != host_id) return shm::receive_segment_lanes;
   return static_cast<std::uint32_t>(
-      std::min<std::size_t>(capacity, shm::max_receive_segment_lanes));
+      std::min<std::size_t>(planned_nodes(nodes), shm::max_receive_segment_lanes));
 }
 
 } // namespace farcall

@@ -3,6 +3,7 @@
 
 #include <farcall/base/node_id.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,7 +25,14 @@ struct memory_sizes {
 /// Throws error.
 [[nodiscard]] node_memory make_memory(node_id node, const memory_sizes& sizes);
 
-/// Returns the number of lanes in the receive segment of a node.
-[[nodiscard]] std::uint32_t receive_lanes(node_id node, std::size_t capacity) noexcept;
+/// Returns the number of nodes that can exist at a time in a job that starts with `nodes` nodes.
+/// Memory is divided by this number, so that nodes can join later.
+[[nodiscard]] constexpr std::size_t planned_nodes(std::size_t nodes) noexcept {
+  return std::max<std::size_t>(2 * nodes, 1024);
+}
+
+/// Returns the number of lanes in the receive segment of a node. `nodes` is the number of nodes
+/// with which the job starts.
+[[nodiscard]] std::uint32_t receive_lanes(node_id node, std::size_t nodes) noexcept;
 
 } // namespace farcall

@@ -76,7 +76,7 @@ void members::set_up(node_memory memory, std::span<const transport_entry> table,
   receive_segment_.close_file();
   // Each node formats its own receive segment, because otherwise the host would touch pages of the
   // segments of all nodes.
-  const std::uint32_t lanes = receive_lanes(self(), capacity());
+  const std::uint32_t lanes = receive_lanes(self(), roster().size());
   if (shm::receive_segment::bytes(own.lane_bytes, lanes) > receive_segment_.size()) {
     throw malformed_message("the memory in which this node shall receive is too small");
   }
@@ -134,7 +134,10 @@ void members::take_memory(node_memory of) {
 }
 
 bool members::has(node_id node) const {
+  // The first node of each place has existed, and so has each node before the latest one.
   if (node < nodes()) return true;
+  if (!roster_.can_exist(node)) return false;
+  if (roster_.has_failed(node)) return true;
   try {
     meet(node);
   } catch (const node_failed&) {

@@ -103,11 +103,23 @@ class members {
   ~members();
 
   [[nodiscard]] node_id self() const noexcept { return roster_.self(); }
-  /// Returns how many nodes the job has had so far, including nodes that have ended. A target
-  /// counts only nodes of which the host has told it.
+  /// Returns how many places nodes of the job have had so far. A node that has ended is counted,
+  /// and a node that has got its place is not. A target counts only nodes of which the host has
+  /// told it.
   [[nodiscard]] std::size_t nodes() const noexcept { return roster_.size(); }
-  /// Returns the upper limit of the node numbers, which also holds for nodes that join later: all
-  /// numbers are below it.
+  /// Returns how many of the nodes that this process knows have not failed, this one included.
+  [[nodiscard]] std::size_t live_nodes() const noexcept { return roster_.live(); }
+  /// Returns the nodes that this process knows, in the order of their places. Leaves out nodes
+  /// whose place another node has got.
+  [[nodiscard]] std::vector<node_id> known_nodes() const { return roster_.known(); }
+  /// Returns the latest node that this process knows to have had the place of `node`; `node` if it
+  /// knows none.
+  [[nodiscard]] node_id latest_at_place_of(node_id node) const noexcept {
+    const node_id latest = roster_.latest_at_place_of(node);
+    return latest == no_node ? node : latest;
+  }
+  /// Returns the upper limit of the places of nodes, which also holds for nodes that join later:
+  /// all places are below it.
   [[nodiscard]] std::size_t capacity() const noexcept { return roster_.capacity(); }
 
   /// Makes the node known to this process. For an unknown node, a target asks the host and waits

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <farcall/base/node_id.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/job/process_group.hpp>
 #include <farcall/transport/access.hpp>
@@ -18,6 +19,10 @@ namespace farcall {
 
 class output_receiver;
 struct transport_entry;
+
+/// Exclusive upper bound of the places of nodes in jobs that this process starts from now on. Only
+/// tests need a lower bound than max_node_places.
+extern std::size_t places_of_new_jobs;
 
 /// Options with which a host starts its targets. Most of their values come from job_options.
 struct membership_options {
@@ -40,6 +45,8 @@ struct membership_options {
   std::chrono::milliseconds start_timeout{0}; ///< time in which all targets must join
   /// Time in which targets must finish when the job ends; afterwards they are killed.
   std::chrono::milliseconds stop_timeout{0};
+  /// Exclusive upper bound of the places of nodes.
+  std::size_t node_places = places_of_new_jobs;
   std::uint32_t lane_bytes = 0; ///< size of a lane's ring, in bytes; a power of two
   /// Most memory that a node can share, in bytes; if 0, as much as the machine has.
   std::uint64_t heap_bytes = 0;

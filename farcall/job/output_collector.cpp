@@ -3,6 +3,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/job/output_collector.hpp>
+#include <farcall/job/passed_pipes.hpp>
 #include <farcall/transport/process.hpp>
 
 #include <cerrno>
@@ -13,7 +14,6 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace farcall {
@@ -67,37 +67,15 @@ class live_collectors {
   pid_t process_ = 0;
 };
 
-std::string pipe_text(int pipe) {
-  struct stat status{};
-  if (::fstat(pipe, &status) != 0) throw_system_error("looking at a pipe", errno);
-  return std::to_string(pipe) + ":" + std::to_string(status.st_ino);
-}
-
-/// Returns the pipe's file descriptor. Returns -1 if the descriptor's number belongs to another
-/// file by now.
-int pipe_named(const std::string& text) {
-  constexpr std::uint64_t most = ~std::uint64_t{0};
-  const std::vector<std::string> numbers = split(text, ':');
-  if (numbers.size() != 2) {
-    throw setting_error(std::string(lines_variable) +
-                        " names no pipes; only 'farcall run' sets this variable: unset it");
-  }
-  const auto pipe = static_cast<int>(parse_number(numbers[0], lines_variable, 0, 1'000'000));
-  const std::uint64_t inode = parse_number(numbers[1], lines_variable, 0, most);
-  struct stat status{};
-  const bool is_it =
-      ::fstat(pipe, &status) == 0 && S_ISFIFO(status.st_mode) && status.st_ino == inode;
-  return is_it ? pipe : -1;
-}
-
 output_ends find_ends() {
   const auto named = environment(lines_variable);
   if (!named) return {};
   // Remove the variable, because programs that this process starts must not use these pipes.
   ::unsetenv(lines_variable);
   const std::vector<std::string> pipes = split(*named, ',');
-  if (pipes.size() != 2) (void)pipe_named("");
-  const output_ends ends{pipe_named(pipes[0]), pipe_named(pipes[1])};
+  if (pipes.size() != 2) (void)pipe_named("", lines_variable);
+  const output_ends ends{pipe_named(pipes[0], lines_variable),
+                         pipe_named(pipes[1], lines_variable)};
   // If a program between `farcall run` and this one, such as an interpreter, has closed the pipes,
   // use standard output and standard error.
   if (ends.output < 0 || ends.error < 0) return {};
@@ -112,7 +90,7 @@ output_ends find_ends() {
 } // namespace
 
 std::string text_of(const output_ends& pipes) {
-  return pipe_text(pipes.output) + "," + pipe_text(pipes.error);
+  return text_of_pipe(pipes.output) + "," + text_of_pipe(pipes.error);
 }
 
 output_ends ends_for_lines() {

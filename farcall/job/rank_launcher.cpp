@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/job/rank_launcher.hpp>
 #include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/process.hpp>
+#include <farcall/transport/wire_release.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -34,6 +36,7 @@ std::string encode(const std::vector<rank_launcher::open_port>& ports) {
   byte_writer w;
   w.number(ports_magic);
   w.number(wire_version);
+  w.number(this_release);
   w.number(static_cast<std::uint32_t>(ports.size()));
   for (const rank_launcher::open_port& p : ports) {
     w.text(p.scheme);
@@ -54,10 +57,9 @@ std::vector<port_name> decode(const std::string& told) {
     throw malformed_message("process 0 is no host of farcall: do all run the same program?");
   }
   const auto version = r.number<std::uint32_t>();
+  const auto release = version < first_wire_version_with_release ? 0 : r.number<std::uint32_t>();
   if (version != wire_version) {
-    throw error("process 0 speaks version " + std::to_string(version) +
-                " of the wire format, this program version " + std::to_string(wire_version) +
-                "; build both with the same farcall");
+    throw error("process 0 has another version of farcall: " + difference_text(release, version));
   }
   const auto count = r.number<std::uint32_t>();
   if (count > max_ports) throw malformed_message("the host tells of too many ports");

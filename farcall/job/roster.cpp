@@ -11,21 +11,33 @@
 namespace farcall {
 
 roster::roster(node_id self, std::size_t nodes, std::size_t capacity)
-    : self_(self), size_(nodes), rows_(std::max(nodes, capacity)),
-      states_(std::make_unique<std::atomic<node_state>[]>(rows_.capacity())) {}
+    : self_(self), size_(nodes), rows_(std::max(nodes, capacity)), states_(rows_.capacity()) {}
 
 // Relaxed, because no other thread uses the two tables yet.
 roster::roster(roster&& other) noexcept
     : self_(other.self_), size_(other.size_.load(std::memory_order_relaxed)),
-      rows_(std::move(other.rows_)), states_(std::move(other.states_)) {}
+      rows_(std::move(other.rows_)), states_(std::move(other.states_)),
+      live_(other.live_.load(std::memory_order_relaxed)) {}
 
 roster& roster::operator=(roster&& other) noexcept {
   self_ = other.self_;
   size_.store(other.size_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   rows_ = std::move(other.rows_);
   states_ = std::move(other.states_);
+  live_.store(other.live_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   return *this;
 }
+
+std::vector<node_id> roster::known() const {
+  std::vector<node_id> all;
+  rows_.for_each([&](node_id node, const row& r) {
+    // Acquire, as in knows().
+    if (r.has_route.load(std::memory_order_acquire)) all.push_back(node);
+  });
+  return all;
+}
+
+void roster::grow_to(node_id node) noexcept { grow(std::size_t{place_of(node)} + 1); }
 
 void roster::grow(std::size_t nodes) noexcept {
   // Release, paired with the acquire load in size(), so that a thread that reads the new size also
@@ -37,23 +49,38 @@ void roster::grow(std::size_t nodes) noexcept {
 }
 
 void roster::add(card c, bool knows_us) {
-  if (c.id >= capacity()) throw malformed_message("there is no node with the number of a card");
+  if (!can_exist(c.id)) throw malformed_message("there is no node with the number of a card");
   const node_id node = c.id;
   row* there = rows_.find(node);
   if (there == nullptr) {
-    auto made = std::make_unique<row>();
-    made->its = std::move(c);
-    there = rows_.publish(node, std::move(made));
+    auto made = rows_.make(node);
+    made->value.its = std::move(c);
+    there = rows_.publish(std::move(made));
   }
   there->knows_us = there->knows_us || knows_us;
-  node_state before = node_state::absent;
-  states_[node].compare_exchange_strong(before, node_state::joined, std::memory_order_relaxed);
+  const auto before = change_state(node, node_state::joined, node_state::failed);
+  if (before == node_state::absent) live_.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool roster::fail(node_id node) {
-  if (node >= capacity()) throw malformed_message("there is no node with that number");
-  return states_[node].exchange(node_state::failed, std::memory_order_relaxed) !=
-         node_state::failed;
+  if (!can_exist(node)) throw malformed_message("there is no node with that number");
+  const auto before = change_state(node, node_state::failed, node_state::failed);
+  if (before == node_state::joined) live_.fetch_sub(1, std::memory_order_relaxed);
+  return before && *before != node_state::failed;
+}
+
+std::optional<node_state> roster::change_state(node_id node, node_state to,
+                                               node_state kept) noexcept {
+  const auto epoch = static_cast<std::uint16_t>(epoch_of(node));
+  const std::atomic_ref<place_state> at = state(node);
+  place_state now = at.load(std::memory_order_relaxed);
+  for (;;) {
+    if (now.epoch > epoch) return std::nullopt;
+    const node_state before = now.epoch == epoch ? now.state : node_state::absent;
+    if (before == kept || before == to) return before;
+    // Relaxed, because the state orders no other memory access.
+    if (at.compare_exchange_weak(now, {epoch, to, 0}, std::memory_order_relaxed)) return before;
+  }
 }
 
 bool roster::knows(node_id node) const noexcept {

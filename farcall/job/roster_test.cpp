@@ -141,6 +141,60 @@ TEST(roster, grows_up_to_its_capacity) {
   EXPECT_THROW(r.add(card_of(8)), malformed_message);
 }
 
+// ---- nodes that have had a place one after the other --------------------------------------------
+
+TEST(roster, a_later_node_of_a_place_is_another_node) {
+  roster r = full_roster(3);
+  fake_transport near("near", {{0, 1}, {1, 1}, {2, 1}, {successor_of(2), 7}});
+  transport* const all[] = {&near};
+  r.choose_routes(all);
+  r.fail(2);
+  const card& former = r.card_of(2);
+  r.add(card_of(successor_of(2)));
+  r.choose_routes(all);
+  EXPECT_EQ(r.size(), 3U);
+  EXPECT_EQ(r.state_of(successor_of(2)), node_state::joined);
+  EXPECT_EQ(r.state_of(2), node_state::failed);
+  EXPECT_EQ(&r.card_of(2), &former);
+  EXPECT_EQ(former.name, "number 2");
+  EXPECT_EQ(r.card_of(successor_of(2)).id, successor_of(2));
+  EXPECT_THAT(near.admitted, ElementsAre(0, 1, 2, successor_of(2)));
+  EXPECT_THAT(r.known(), ElementsAre(0, 1, successor_of(2)));
+  EXPECT_EQ(r.latest_at_place_of(2), successor_of(2));
+}
+
+TEST(roster, a_late_failure_of_a_former_node_is_ignored) {
+  roster r = full_roster(3);
+  r.add(card_of(successor_of(2)));
+  EXPECT_TRUE(r.has_failed(2)) << "its place is taken";
+  EXPECT_FALSE(r.fail(2)) << "that is known";
+  EXPECT_EQ(r.state_of(successor_of(2)), node_state::joined);
+  EXPECT_TRUE(r.fail(successor_of(2)));
+  EXPECT_EQ(r.state_of(successor_of(successor_of(2))), node_state::absent);
+}
+
+TEST(roster, counts_the_nodes_that_live) {
+  roster r = full_roster(3);
+  EXPECT_EQ(r.live(), 3U);
+  r.fail(2);
+  r.fail(2);
+  EXPECT_EQ(r.live(), 2U);
+  r.add(card_of(successor_of(2)));
+  r.add(card_of(successor_of(2)));
+  EXPECT_EQ(r.live(), 3U);
+}
+
+TEST(roster, numbers_behind_the_last_epoch_are_refused) {
+  roster r = full_roster(3);
+  const node_id last = 1 + last_node_epoch * max_node_places;
+  r.add(card_of(last));
+  EXPECT_EQ(r.state_of(last), node_state::joined);
+  EXPECT_THROW(r.add(card_of(successor_of(last))), malformed_message);
+  EXPECT_THROW(r.fail(successor_of(last)), malformed_message);
+  EXPECT_FALSE(r.can_exist(no_node));
+  EXPECT_FALSE(r.can_exist(3));
+}
+
 TEST(roster, the_first_of_equal_transports_is_chosen) {
   roster r = full_roster(1);
   fake_transport first("first", {{0, 7}});

@@ -217,7 +217,7 @@ void target_side::take_part(const messages::hello& hello, std::span<const transp
   if (roster_.size() != 0) throw malformed_message("the host greets us twice");
   // Check the capacity, because otherwise a forged message could make this process allocate any
   // amount of memory.
-  if (hello.capacity > max_node_numbers) throw malformed_message("there are not so many nodes");
+  if (hello.capacity > max_node_places) throw malformed_message("there are not so many nodes");
   roster_ = roster(hello.node, hello.nodes, hello.capacity);
   const auto ours = std::find_if(memory_.begin(), memory_.end(),
                                  [&](const node_memory& m) { return m.node == hello.node; });
@@ -242,7 +242,7 @@ void target_side::take_part(const messages::hello& hello, std::span<const transp
 // ---- getting to know others ---------------------------------------------------------------------
 
 void target_side::ask_for(node_id node, time_point deadline) {
-  if (node >= roster_.capacity()) members_.throw_missing(node);
+  if (!roster_.can_exist(node)) members_.throw_missing(node);
   const time_point end = std::min(deadline, deadline_after(introduction_timeout_));
   const auto ask = [&] {
     // This send does not wait long, because the host reads its sockets without waiting for other
@@ -265,9 +265,15 @@ void target_side::ask_for(node_id node, time_point deadline) {
 
 void target_side::meet_member(messages::member m) {
   const node_id node = m.node.id;
+  // If the message with the end of an earlier node was lost, the new node shows that the place was
+  // free. Calls to the earlier node must end, and its memory must be unmapped.
+  if (const node_id before = roster_.latest_at_place_of(node);
+      before != no_node && before < node && !roster_.has_failed(before)) {
+    take_failure({before, node_text(before) + " has ended: " + node_text(node) + " has its place"});
+  }
   if (!roster_.knows(node)) {
     roster_.add(std::move(m.node), m.knows_you);
-    roster_.grow(std::size_t{node} + 1);
+    roster_.grow_to(node);
     members_.choose_routes(events_.node_joined);
     if (m.knows_you) meetings_.note_known();
   }
@@ -278,7 +284,7 @@ void target_side::meet_member(messages::member m) {
 }
 
 void target_side::take_failure(const messages::node_failed& what) {
-  if (what.node >= roster_.capacity() || what.node == members_.self()) return;
+  if (!roster_.can_exist(what.node) || what.node == members_.self()) return;
   roster_.fail(what.node);
   events_.node_failed(what.node, what.why);
   meetings_.note_failure(what.node, what.why);

@@ -14,12 +14,15 @@
 #include <utility>
 
 namespace farcall {
+
+constinit std::size_t places_of_new_jobs = max_node_places;
+
 namespace {
 
 /// Throws start_failed if the job would have too many nodes. Called before any process is started.
 void require_numbers(std::size_t nodes) {
-  if (nodes <= max_node_numbers) return;
-  throw start_failed("a job has at most " + std::to_string(max_node_numbers) +
+  if (nodes <= max_node_places) return;
+  throw start_failed("a job has at most " + std::to_string(max_node_places) +
                      " nodes, the host among them, and this one would have " +
                      std::to_string(nodes) +
                      "; start fewer processes, each with more workers or threads, or several jobs");
@@ -67,7 +70,7 @@ target_starter::target_starter(site s, program_identity program)
     options_.targets.insert(options_.targets.end(), options_.existing.size(),
                             url_of_process(options_.workers));
   }
-  roster_ = roster(host_id, nodes, node_capacity(nodes));
+  roster_ = roster(host_id, nodes, options_.node_places);
   targets_ = node_table<target>(roster_.capacity());
   site_ = {options_.targets,           options_.program, options_.arguments,      options_.access,
            options_.heartbeat_timeout, &s.output,        options_.takes_output(), ranks()};
@@ -104,7 +107,7 @@ void target_starter::start(time_point deadline) {
     if (t.process) joining(node, *t.process, deadline).let_start(host);
   });
   members_.choose_routes();
-  next_node_ = static_cast<node_id>(roster_.size());
+  numbers_.emplace(roster_.size(), roster_.capacity());
 }
 
 void target_starter::gather(time_point deadline) {
@@ -186,8 +189,7 @@ void target_starter::greet(node_id node, target& t, time_point deadline) {
   const target_url& url = t.url;
   messages::hello m;
   m.node = node;
-  m.nodes =
-      static_cast<std::uint32_t>(std::max<std::size_t>(roster_.size(), std::size_t{node} + 1));
+  m.nodes = static_cast<std::uint32_t>(std::max<std::size_t>(roster_.size(), place_of(node) + 1));
   m.capacity = static_cast<std::uint32_t>(roster_.capacity());
   m.lane_bytes = options_.lane_bytes;
   m.heap_bytes = options_.heap_bytes;
@@ -283,20 +285,17 @@ std::vector<node_id> target_starter::start_more(const std::vector<target_url>& u
                                                 existing_launcher* existing, time_point deadline,
                                                 const joined_function& joined) {
   const std::lock_guard guard(adding_mutex_);
-  if (urls.size() > roster_.capacity() - next_node_) {
-    throw start_failed("the job has no number left for another node: it has given " +
-                       std::to_string(next_node_) + " of " + std::to_string(roster_.capacity()) +
-                       ", and none is given twice; start a new job");
-  }
+  const std::vector<node_id> numbers = find_numbers(urls.size(), deadline);
   require_descriptors(urls.size(), options_.takes_output());
-  memory_sizes sizes{options_.lane_bytes, options_.heap_bytes, roster_.capacity(), false};
+  memory_sizes sizes{options_.lane_bytes, options_.heap_bytes,
+                     planned_nodes(site_.targets.size() + 1), false};
   sizes.is_emulated = std::any_of(urls.begin(), urls.end(), is_emulated);
   joiners all;
   launch_batch batch;
   for (const target_url& url : urls) {
-    const auto node = static_cast<node_id>(next_node_ + all.size());
-    all.emplace_back(node, std::make_unique<target>());
-    target& t = *all.back().second;
+    const node_id node = numbers[all.size()];
+    all.push_back(node_table<target>::make(node));
+    target& t = all.back()->value;
     t.url = url;
     t.is_existing = existing != nullptr;
     launcher& from = existing != nullptr ? static_cast<launcher&>(*existing)
@@ -304,34 +303,54 @@ std::vector<node_id> target_starter::start_more(const std::vector<target_url>& u
     batch.add(from, node, t.url);
   }
   batch.start(deadline, [&](node_id node, std::unique_ptr<target_process> started) {
-    take_process(*all[node - next_node_].second, std::move(started));
+    const auto at = std::find(numbers.begin(), numbers.end(), node);
+    take_process(all[static_cast<std::size_t>(at - numbers.begin())]->value, std::move(started));
   });
   std::vector<node_memory> memories;
-  for (auto& [node, t] : all) {
-    if (!t->maps_memory) continue;
-    memories.push_back(make_memory(node, sizes));
-    t->memory = memory_files::take(memories.back());
+  for (const auto& t : all) {
+    if (!t->value.maps_memory) continue;
+    memories.push_back(make_memory(t->node(), sizes));
+    t->value.memory = memory_files::take(memories.back());
   }
   std::vector<card> cards;
-  for (auto& [node, t] : all)
-    greet(node, *t, deadline);
-  for (auto& [node, t] : all)
-    cards.push_back(joining(node, *t->process, deadline).receive_card());
+  for (const auto& t : all)
+    greet(t->node(), t->value, deadline);
+  for (const auto& t : all)
+    cards.push_back(joining(t->node(), *t->value.process, deadline).receive_card());
   const card& host = roster_.card_of(host_id);
-  for (auto& [node, t] : all)
-    joining(node, *t->process, deadline).let_start(host);
-  std::vector<node_id> nodes;
-  for (const auto& [node, t] : all)
-    nodes.push_back(node);
-  take_in(all, std::move(cards), std::move(memories), joined);
-  return nodes;
+  for (const auto& t : all)
+    joining(t->node(), *t->value.process, deadline).let_start(host);
+  // From now on other nodes may know these numbers, so never use the numbers for other nodes, even
+  // if this function fails.
+  numbers_->give(numbers.size());
+  try {
+    take_in(all, std::move(cards), std::move(memories), joined);
+  } catch (...) {
+    // Destroy the targets that were not published, which ends their processes. Their places are
+    // then free. The failure detector handles the end of targets that were published.
+    for (auto& t : all) {
+      if (t == nullptr) continue;
+      const node_id node = t->node();
+      t.reset();
+      numbers_->note_ended(node);
+    }
+    throw;
+  }
+  return numbers;
+}
+
+std::vector<node_id> target_starter::find_numbers(std::size_t count, time_point deadline) {
+  std::vector<node_id> numbers = numbers_->next(count, deadline);
+  if (numbers.size() == count) return numbers;
+  throw start_failed("the job has no place for " +
+                     (count == 1 ? "another node" : std::to_string(count) + " more nodes") + ": " +
+                     std::to_string(numbers_->taken()) + " of its " +
+                     std::to_string(numbers_->places()) +
+                     " places are taken, and a place is free again when its node has ended");
 }
 
 void target_starter::take_in(joiners& all, std::vector<card> cards,
                              std::vector<node_memory> memories, const joined_function& joined) {
-  // From now on other nodes may know these numbers, so never use the numbers for other nodes, even
-  // if this function fails.
-  next_node_ += static_cast<node_id>(all.size());
   for (node_memory& of : memories)
     members_.take_memory(std::move(of));
   for (const card& c : cards) {
@@ -345,10 +364,15 @@ void target_starter::take_in(joiners& all, std::vector<card> cards,
   // callable, and a node may be called only while it is watched.
   for (card& c : cards)
     roster_.add(std::move(c));
-  for (auto& [node, t] : all)
-    targets_.publish(node, std::move(t));
+  std::vector<node_id> nodes;
+  for (auto& t : all) {
+    const node_id node = t->node();
+    targets_.publish(std::move(t));
+    nodes.push_back(node);
+  }
   members_.choose_routes(joined);
-  roster_.grow(next_node_);
+  for (const node_id node : nodes)
+    roster_.grow_to(node);
 }
 
 const target_url& target_starter::url_of(node_id node) const {

@@ -9,6 +9,7 @@
 #include <farcall/job/launchers.hpp>
 #include <farcall/job/members.hpp>
 #include <farcall/job/membership_options.hpp>
+#include <farcall/job/node_numbers.hpp>
 #include <farcall/job/target.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
@@ -62,11 +63,23 @@ class target_starter {
   /// number. Any thread may call it.
   [[nodiscard]] node_id add_existing(unique_fd socket, std::uint32_t workers, time_point deadline,
                                      const joined_function& joined);
+  /// Notes that a target has failed, while its process may still exist. Another target may get its
+  /// place later, and threads that add targets wait for this.
+  void note_ending(node_id node) {
+    if (numbers_) numbers_->note_ending(node);
+  }
+  /// Notes that the process of a failed target has ended. From now on another target may get its
+  /// place. Any thread may call it.
+  void note_ended(node_id node) {
+    if (numbers_) numbers_->note_ended(node);
+  }
   /// Returns the URL of a target that the job has started. Throws error for another node.
   [[nodiscard]] const target_url& url_of(node_id node) const;
 
  private:
-  using joiners = std::vector<std::pair<node_id, std::unique_ptr<target>>>;
+  /// Targets that the roster does not have yet. An element is null once the table of targets has
+  /// the target.
+  using joiners = std::vector<std::unique_ptr<node_table<target>::entry>>;
 
   /// Waits until all processes that a launcher or MPI has started have connected to the host.
   void gather(time_point deadline);
@@ -79,6 +92,10 @@ class target_starter {
   void host_nodes();
   /// Returns the URL of a process that something else than the job has started.
   [[nodiscard]] target_url url_of_process(std::uint32_t workers) const;
+  /// Returns the numbers of the next `count` targets. Waits at most until the deadline for targets
+  /// that are ending, if their places are needed. Throws start_failed if the job has too many
+  /// nodes.
+  [[nodiscard]] std::vector<node_id> find_numbers(std::size_t count, time_point deadline);
   /// Starts targets like add(). If `existing` is not null, it provides the processes of the
   /// targets, and nothing is started. Throws exceptions of any type.
   std::vector<node_id> start_more(const std::vector<target_url>& urls, existing_launcher* existing,
@@ -101,8 +118,8 @@ class target_starter {
   /// Mapped memory of nodes, kept until the transports that use it are made.
   std::vector<node_memory> mapped_;
   std::mutex adding_mutex_; ///< the thread that adds nodes holds this mutex
-  /// Lowest node number that was never used; guarded by adding_mutex_.
-  node_id next_node_ = 1;
+  /// Numbers for nodes that are added; set when the job has started.
+  std::optional<node_numbers> numbers_;
 };
 
 } // namespace farcall

@@ -198,6 +198,24 @@ int segment::reserve(std::size_t offset, std::size_t bytes) noexcept {
   return reason;
 }
 
+void segment::detach() noexcept {
+  if (data_ == nullptr) return;
+  (void)::mmap(data_, bytes_, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+bool segment::move_over(segment& unused) noexcept {
+  if (data_ == nullptr || unused.data_ == nullptr || unused.bytes_ != bytes_) return false;
+  if (::mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, unused.data_) == MAP_FAILED) {
+    // Map the addresses again, because the system may have unmapped them before it failed.
+    unused.detach();
+    return false;
+  }
+  data_ = std::exchange(unused.data_, nullptr);
+  unused.bytes_ = 0;
+  return true;
+}
+
 void segment::discard(std::size_t offset, std::size_t bytes) noexcept {
   const std::size_t first = align_up(offset, page_bytes());
   const std::size_t last = (offset + bytes) / page_bytes() * page_bytes();

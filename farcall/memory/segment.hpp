@@ -69,6 +69,16 @@ class segment {
   /// mapping.
   [[nodiscard]] unique_fd take_file() noexcept { return std::move(file_); }
 
+  /// Ends the sharing of the memory by this process: replaces the mapping by zeroed memory of this
+  /// process alone, at the same addresses. Other threads may access the memory at the same time. If
+  /// the system refuses, the memory stays shared.
+  void detach() noexcept;
+
+  /// Moves the mapping of this segment to the addresses of `unused`, which was detached and has the
+  /// same size. Other threads may access the addresses of `unused` at the same time. Afterwards
+  /// `unused` is empty. Returns false, without effect, if the sizes differ or the system refuses.
+  bool move_over(segment& unused) noexcept;
+
   /// Gives the whole pages inside [offset, offset + bytes) back to the system. Afterwards they read
   /// as zero in every process.
   void discard(std::size_t offset, std::size_t bytes) noexcept;

@@ -311,6 +311,59 @@ TEST(segment, discarding_gives_the_memory_back) {
   EXPECT_EQ(static_cast<std::size_t>(status.st_size), 4 * mib);
 }
 
+TEST(segment, a_detached_one_is_zeroed_and_no_longer_shared) {
+  const segment one = segment::create("farcall-test", mib);
+  segment other = segment::map(duplicate(one), mib);
+  const std::byte* const address = other.data();
+  std::memset(one.data(), 0xFF, mib);
+  other.close_file();
+  other.detach();
+  EXPECT_EQ(other.data(), address);
+  EXPECT_TRUE(all_are(other.data(), mib, std::byte{0}));
+  std::memset(other.data(), 1, mib);
+  EXPECT_TRUE(all_are(one.data(), mib, std::byte{0xFF}));
+}
+
+TEST(segment, detaching_an_empty_one_has_no_effect) {
+  segment none;
+  none.detach();
+  EXPECT_FALSE(none);
+}
+
+TEST(segment, a_mapping_moves_over_a_detached_one) {
+  const segment one = segment::create("farcall-test", mib);
+  segment former = segment::map(duplicate(one), mib);
+  const std::byte* const address = former.data();
+  former.detach();
+  segment later = segment::create("farcall-test", mib);
+  std::memset(later.data(), 7, mib);
+  const std::byte* const before = later.data();
+  ASSERT_TRUE(later.move_over(former));
+  EXPECT_EQ(later.data(), address);
+  EXPECT_EQ(later.size(), mib);
+  EXPECT_FALSE(former);
+  EXPECT_TRUE(all_are(later.data(), mib, std::byte{7}));
+  const segment again = segment::map(duplicate(later), mib);
+  std::memset(later.data(), 8, mib);
+  EXPECT_TRUE(all_are(again.data(), mib, std::byte{8})) << "still shared";
+  unsigned char is_resident = 0;
+  EXPECT_TRUE(again.data() == before ||
+              ::mincore(const_cast<std::byte*>(before), 1, &is_resident) != 0)
+      << "the addresses before are free";
+}
+
+TEST(segment, a_mapping_moves_only_over_one_of_its_size) {
+  segment small = segment::create("farcall-test", mib);
+  segment large = segment::create("farcall-test", 2 * mib);
+  segment none;
+  const std::byte* const address = large.data();
+  EXPECT_FALSE(large.move_over(small));
+  EXPECT_FALSE(large.move_over(none));
+  EXPECT_FALSE(none.move_over(small));
+  EXPECT_EQ(large.data(), address);
+  EXPECT_TRUE(small);
+}
+
 TEST(segment, only_whole_pages_are_discarded) {
   segment s = segment::create("farcall-test", mib);
   const std::size_t page = page_bytes();

@@ -197,4 +197,22 @@ void job::broadcast(std::span<std::byte> bytes, node_id root, time_limit limit) 
   detail::collectives_of(own, "broadcast()").broadcast(own, bytes, root, deadline_after(limit));
 }
 
+void job::reduce_by(const detail::reduction& how, std::span<const std::byte> mine,
+                    std::span<std::byte> result, node_id root, time_limit limit) {
+  detail::job_state& own = state();
+  detail::collectives_of(own, "reduce()")
+      .reduce(own, mine, result, how, root, deadline_after(limit));
+}
+
+void job::all_reduce_by(const detail::reduction& how, std::span<std::byte> values,
+                        time_limit limit) {
+  detail::job_state& own = state();
+  detail::collectives_of(own, "all_reduce()").all_reduce(own, values, how, deadline_after(limit));
+}
+
+void job::scan_by(const detail::reduction& how, std::span<std::byte> values, time_limit limit) {
+  detail::job_state& own = state();
+  detail::collectives_of(own, "scan()").scan(own, values, how, deadline_after(limit));
+}
+
 } // namespace farcall

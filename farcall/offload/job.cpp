@@ -9,6 +9,7 @@
 #include <farcall/base/settings_table.hpp>
 #include <farcall/copy/transfer.hpp>
 #include <farcall/job/host_side.hpp>
+#include <farcall/job/passed_pipes.hpp>
 #include <farcall/job/process_group.hpp>
 #include <farcall/job/started_target.hpp>
 #include <farcall/job/target_side.hpp>
@@ -238,7 +239,10 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
     detail::process_node.store(host_id, std::memory_order_relaxed);
   }
   detail::require_no_target();
+  // Before targets are started, because they must not inherit the pipe.
+  send_job_notice();
   membership_options o;
+  wait_policy waiting = options.waiting;
   if (are_equals) {
     detail::require_first();
     if (!existing.empty()) {
@@ -255,6 +259,9 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
     o.targets = detail::parse_equals(options.targets);
     o.are_equals = true;
     o.survives = options.survive;
+    // Nodes on other machines are counted, too: a yield costs little there.
+    waiting = detail::waiting_of_equals(
+        waiting, o.targets.size() + (group != nullptr ? group->size : std::size_t{1}));
   } else if (!options.targets.empty() && options.targets != no_targets) {
     o.targets = parse_targets(options.targets);
   }
@@ -283,7 +290,7 @@ void job::start(const job_options& options, std::vector<unique_fd> existing,
                         "waits; leave them out, or make a plain job");
   }
   auto trace = detail::job_trace::on_host(options);
-  const detail::forwarded_settings forwarded{options.waiting,
+  const detail::forwarded_settings forwarded{waiting,
                                              options.release_timeout,
                                              options.start_timeout,
                                              options.stop_timeout,
@@ -366,9 +373,8 @@ int job::wait_fd() { return state().wait_fd(); }
 node job::host() const noexcept { return state_ != nullptr ? node(*state_, host_id) : node(); }
 
 node job::node_at(node_id id) const {
-  if (id >= size()) {
-    throw error(missing_node_text(id, size()));
-  }
-  return {state(), id};
+  detail::job_state& own = state();
+  if (!own.members->has(id)) throw error(missing_node_text(id, size()), id);
+  return {own, id};
 }
 } // namespace farcall

@@ -6,6 +6,7 @@
 #include <farcall/base/clock.hpp>
 #include <farcall/base/container_layout.hpp>
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/offload/reduction.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace farcall {
@@ -232,7 +234,8 @@ class job {
   /// Returns the node with the number `id`. Throws error if the job has no such node.
   [[nodiscard]] node node_at(node_id id) const;
   /// Returns how many nodes the job has had so far, including the host and nodes that have ended.
-  /// This is the highest node number plus one. Also works after the job was closed.
+  /// Counts at most 65,536: a later node gets the place of one that has ended, and is not counted.
+  /// Up to then, this is the highest node number plus one. Also works after the job was closed.
   [[nodiscard]] std::size_t size() const noexcept;
   /// Returns the nodes that are in the job now, except the host. These nodes have joined, have not
   /// failed, and were not removed. Any thread may call it. Throws forked in a forked child.
@@ -240,11 +243,13 @@ class job {
 
   /// Starts one more target, from a URL as in job_options::targets. Blocks until the target has
   /// joined, at most for the start timeout. The other nodes go on during that time, and connect to
-  /// the new node when they first use it. Node numbers are never reused, so that a job can have at
-  /// most 1,024 nodes, or twice the nodes of its start if this is more. Targets of servers (tcp://)
-  /// can be added only if the job has started with one. Any thread may call it; threads that add
-  /// nodes at the same time wait for each other. If it fails, it ends the target, and throws
-  /// start_failed or setting_error.
+  /// the new node when they first use it. A job can have 65,536 nodes at a time. Node numbers are
+  /// never reused: the first 65,536 nodes have the numbers from 0 on, and a later node gets the
+  /// place of a node that has ended, with a number that is 65,536 higher. If the place of a node
+  /// that is just ending is needed, waits for its end. Targets of servers (tcp://) can be added
+  /// only if the job has started with one. Any thread may call it; threads that add nodes at the
+  /// same time wait for each other. If it fails, it ends the target, and throws start_failed or
+  /// setting_error.
   node add(std::string_view url);
   /// Starts several targets together. A URL with count= stands for several targets. If one of the
   /// targets cannot join, all of them are ended.
@@ -348,6 +353,65 @@ class job {
   /// that is no node. Like MPI_Bcast.
   void broadcast(std::span<std::byte> bytes, node_id root, time_limit limit = no_limit);
 
+  /// Combines the values that all nodes pass, element by element, by `operation`. Every node gets
+  /// the result in place of its values. The number of values must be the same on all nodes.
+  ///
+  /// The operation is one of fc::sum, fc::product, fc::minimum, fc::maximum, fc::bit_and,
+  /// fc::bit_or, fc::bit_xor, fc::logical_and and fc::logical_or, or a callable of the program. A
+  /// callable `f(const T& left, const T& right)` gets the combined value of lower nodes on the
+  /// left. It must be associative, but need not be commutative. It may run on the thread that runs
+  /// handlers. The operands of each operation depend only on the number of nodes, so that results
+  /// are reproducible, and have the same bits on all nodes.
+  ///
+  /// Sends 2 log2(size()) messages of about twice the size of the values in total; for values of
+  /// less than 16 KiB, log2(size()) messages of this size. Throws what barrier() throws, and what
+  /// the operation throws; the other nodes then get an error with its text. Throws error if the
+  /// nodes pass different sizes, types or operations. After an error, the values are undefined.
+  /// Like MPI_Allreduce.
+  template <reducible T, std::size_t Extent, reduces<T> Operation>
+  void all_reduce(std::span<T, Extent> values, Operation operation, time_limit limit = no_limit) {
+    all_reduce_by(detail::reduction_by<T>(operation), std::as_writable_bytes(values), limit);
+  }
+  /// Combines the values that all nodes pass, and returns the result on every node.
+  template <reducible T, reduces<T> Operation>
+  [[nodiscard]] T all_reduce(T value, Operation operation, time_limit limit = no_limit) {
+    all_reduce(std::span(&value, 1), std::move(operation), limit);
+    return value;
+  }
+
+  /// Combines values like all_reduce(), with the same result, but only the node `root` gets the
+  /// result. The values of the other nodes stay as they are. These nodes may return before the
+  /// others have called reduce(). Throws what all_reduce() throws, and error for a root that is no
+  /// node. Like MPI_Reduce.
+  template <reducible T, std::size_t Extent, reduces<T> Operation>
+  void reduce(std::span<T, Extent> values, Operation operation, node_id root,
+              time_limit limit = no_limit) {
+    const auto bytes = std::as_writable_bytes(values);
+    reduce_by(detail::reduction_by<T>(operation), bytes, bytes, root, limit);
+  }
+  /// Combines the values that all nodes pass, and returns the result on the node `root`. On the
+  /// other nodes, returns `value`.
+  template <reducible T, reduces<T> Operation>
+  [[nodiscard]] T reduce(T value, Operation operation, node_id root, time_limit limit = no_limit) {
+    reduce(std::span(&value, 1), std::move(operation), root, limit);
+    return value;
+  }
+
+  /// Combines values like all_reduce(), but each node gets the result of the nodes up to itself, in
+  /// place of its values. In jobs of up to four nodes, and for values of 16 KiB or more, each node
+  /// applies the operation once, to the result of the node before and its own values. Throws what
+  /// all_reduce() throws. Like MPI_Scan.
+  template <reducible T, std::size_t Extent, reduces<T> Operation>
+  void scan(std::span<T, Extent> values, Operation operation, time_limit limit = no_limit) {
+    scan_by(detail::reduction_by<T>(operation), std::as_writable_bytes(values), limit);
+  }
+  /// Combines the values that the nodes up to this one pass, and returns the result.
+  template <reducible T, reduces<T> Operation>
+  [[nodiscard]] T scan(T value, Operation operation, time_limit limit = no_limit) {
+    scan(std::span(&value, 1), std::move(operation), limit);
+    return value;
+  }
+
   /// Ends the job. The destructor, which would otherwise end it, then does nothing. In a job of
   /// equals, first waits until all nodes have called close(). This wait has no timeout, because
   /// nodes may compute for any time. Also waits until all calls that were sent, and their
@@ -382,6 +446,10 @@ class job {
              const process_group* group, bool are_equals);
   void join_equals(const job_options& options, const process_group* group);
   bool wait_for(bool (*holds)(void*) noexcept, void* argument, time_limit limit);
+  void reduce_by(const detail::reduction& how, std::span<const std::byte> mine,
+                 std::span<std::byte> result, node_id root, time_limit limit);
+  void all_reduce_by(const detail::reduction& how, std::span<std::byte> values, time_limit limit);
+  void scan_by(const detail::reduction& how, std::span<std::byte> values, time_limit limit);
   /// Returns the state of the job. Throws error if the job was closed or moved away. Throws forked
   /// in a forked child.
   [[nodiscard]] detail::job_state& state() const;

@@ -13,10 +13,12 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <random>
 #include <string>
 #include <utility>
 
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -189,6 +191,15 @@ job_options detail::complete(job_options o, const settings_source& given, bool h
   static_assert(wait_policy{}.spin == microseconds(row("spin-us").number));
   static_assert(wait_policy{}.yield_after == microseconds(row("yield-after-us").number));
   return o;
+}
+
+wait_policy detail::waiting_of_equals(wait_policy waiting, std::size_t nodes) {
+  cpu_set_t processors;
+  if (::sched_getaffinity(0, sizeof processors, &processors) == 0 &&
+      nodes > static_cast<std::size_t>(CPU_COUNT(&processors)) &&
+      waiting.yield_after == wait_policy{}.yield_after)
+    waiting.yield_after = {};
+  return waiting;
 }
 
 std::uint32_t detail::new_job_mark() {

@@ -39,6 +39,11 @@ namespace farcall::detail {
 /// Parses the URLs of the targets of a job of equals. Throws setting_error.
 [[nodiscard]] std::vector<target_url> parse_equals(const std::string& targets);
 
+/// Returns how threads wait in a job of equals whose `nodes` nodes are on this machine. If the
+/// nodes outnumber the processors on which this process may run, and `waiting` is the default,
+/// waiting threads yield at once, because the awaited node needs the processor.
+[[nodiscard]] wait_policy waiting_of_equals(wait_policy waiting, std::size_t nodes);
+
 /// Settings that the host sends to its targets.
 struct forwarded_settings {
   wait_policy waiting;

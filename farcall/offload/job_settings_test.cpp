@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <farcall/async/call.hpp>
 #include <farcall/offload/job.hpp>
+#include <farcall/offload/job_settings.hpp>
 #include <tests/jobs.hpp>
 
 #include <gmock/gmock.h>
@@ -287,6 +288,16 @@ TEST(job_settings, spin_times_may_be_zero) {
                   [](int v) { return sync(host(), [](int w) { return w; }, v); }, i),
               i);
   }
+}
+
+TEST(waiting_of_equals, yields_at_once_if_nodes_outnumber_processors) {
+  using std::chrono::nanoseconds;
+  const wait_policy usual;
+  EXPECT_EQ(detail::waiting_of_equals(usual, 1).yield_after, usual.yield_after);
+  EXPECT_EQ(detail::waiting_of_equals(usual, 100'000).yield_after, nanoseconds(0));
+  EXPECT_EQ(detail::waiting_of_equals(usual, 100'000).spin, usual.spin);
+  const wait_policy chosen{usual.spin, nanoseconds(1)};
+  EXPECT_EQ(detail::waiting_of_equals(chosen, 100'000).yield_after, chosen.yield_after);
 }
 
 } // namespace

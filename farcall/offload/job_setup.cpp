@@ -103,8 +103,7 @@ void detail::set_up(job_state& state, const forwarded_settings& forwarded, bool 
 
   state.functions = std::make_unique<key_resolver>(m.capacity());
   state.context.functions = state.functions.get();
-  for (node_id node = 0; node < m.nodes(); ++node) {
-    if (!m.knows(node)) continue;
+  for (const node_id node : m.known_nodes()) {
     // A node without a process (a device) can be called only from the process in which it lives, so
     // that here it has no route. This is no error.
     if (m.route_to(node).via == nullptr && !is_hosted(m.card_of(node))) {

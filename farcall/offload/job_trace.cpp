@@ -290,6 +290,8 @@ void job_trace::write() noexcept {
     std::this_thread::sleep_until(began_.time + calibration_time);
     timeline_.expect_rates(ticks_per_second());
     timeline_.leave_out("farcall::detail::take_collective");
+    timeline_.leave_out("farcall::detail::take_label_of_collective");
+    timeline_.leave_out("farcall::detail::take_failed_collective");
     const auto name_of_node = [this](node_id node) {
       const members& members = *job_->members;
       std::string name = node_text(node);

@@ -56,7 +56,7 @@ host_side& require_host(const detail::job_state& job, const char* what) {
 /// Throws error if the job has no such node, or if the node is alive. `what` says in the error what
 /// cannot be done with the node.
 void require_failed(const detail::job_state& job, node_id id, const char* what) {
-  if (id >= job.members->nodes()) throw error("the job has no " + node_text(id), id);
+  if (!job.members->has(id)) throw error("the job has no " + node_text(id), id);
   if (job.engine->has_failed(id)) return;
   throw error(node_text(id) + " is alive, and cannot be " + what + "; remove it first", id);
 }
@@ -192,11 +192,9 @@ std::size_t job::size() const noexcept {
 std::vector<node> job::live_targets() const {
   detail::job_state& own = state();
   std::vector<node> live;
-  const std::size_t nodes = own.members->nodes();
-  for (node_id id = 1; id < nodes; ++id) {
-    if (own.members->knows(id) && !own.engine->has_failed(id) && !own.watch.is_removed(id)) {
+  for (const node_id id : own.members->known_nodes()) {
+    if (id != host_id && !own.engine->has_failed(id) && !own.watch.is_removed(id))
       live.emplace_back(own, id);
-    }
   }
   return live;
 }

@@ -23,7 +23,6 @@
 #include <farcall/transport/tcp/unix_socket.hpp>
 #include <farcall/transport/tcp/unproved_peers.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/transport/card.hpp>
 
 #include <fstream>
@@ -23,7 +24,7 @@ struct preamble {
   std::uint32_t magic = card_magic;
   std::uint32_t version = wire_version;
   std::uint32_t pointer_bytes = sizeof(void*);
-  std::uint32_t reserved = 0;
+  std::uint32_t release = this_release;
 };
 static_assert(sizeof(preamble) == 16);
 
@@ -35,9 +36,8 @@ void check(const preamble& head) {
     throw malformed_message("the bytes of a node's card are no card");
   }
   if (head.version != wire_version) {
-    throw error("the peer speaks version " + std::to_string(head.version) +
-                " of the wire format, this program version " + std::to_string(wire_version) +
-                "; build both with the same farcall");
+    throw error("the peer has another version of farcall: " +
+                difference_text(head.release, head.version));
   }
   if (head.pointer_bytes != sizeof(void*)) {
     throw error("the peer has pointers of " + std::to_string(head.pointer_bytes) +

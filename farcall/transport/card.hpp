@@ -2,6 +2,7 @@
 #pragma once
 
 #include <farcall/base/node_id.hpp>
+#include <farcall/transport/wire_release.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +14,6 @@
 #include <vector>
 
 namespace farcall {
-
-/// Version of the wire protocol, that is, of everything in docs/wire.md. Nodes of different
-/// versions refuse each other.
-inline constexpr std::uint32_t wire_version = 16;
 
 /// Address range of a node's memory that its peers may map, or copy from and to.
 struct memory_window {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <farcall/base/error.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/transport/card.hpp>
 #include <tests/support.hpp>
 
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace farcall {
@@ -78,6 +80,7 @@ void overwrite(std::vector<std::byte>& bytes, std::size_t at, Number value) {
 // Offsets of the preamble's fields, from docs/wire.md.
 constexpr std::size_t magic_at = 0;
 constexpr std::size_t version_at = 4;
+constexpr std::size_t release_at = 12;
 constexpr std::size_t pointer_at = 8;
 
 TEST(card, is_read_as_it_was_written) {
@@ -110,7 +113,7 @@ TEST(card, begins_with_the_preamble_of_the_wire_format) {
   EXPECT_EQ(preamble[0], 0x66617263U);
   EXPECT_EQ(preamble[1], wire_version);
   EXPECT_EQ(preamble[2], sizeof(void*));
-  EXPECT_EQ(preamble[3], 0U);
+  EXPECT_EQ(preamble[3], this_release);
 }
 
 // ---- cards of incompatible nodes ----------------------------------------------------------------
@@ -123,6 +126,19 @@ TEST(card, another_version_is_refused_with_both_versions) {
                 ThrowsMessage<error>(AllOf(HasSubstr("version " + std::to_string(version)),
                                            HasSubstr("version " + std::to_string(wire_version)),
                                            HasSubstr("build both"))));
+  }
+}
+
+TEST(card, another_release_is_named_beside_this_one) {
+  for (const auto& [release, name] :
+       {std::pair{0x010203U, "farcall 1.2.3"}, {0U, "farcall of an unknown release"}}) {
+    auto bytes = encode(full_card());
+    overwrite(bytes, version_at, wire_version + 1);
+    overwrite(bytes, release_at, release);
+    EXPECT_THAT(
+        [&] { (void)decode_card(bytes); },
+        ThrowsMessage<error>(
+            AllOf(HasSubstr(name), HasSubstr(release_name(this_release, wire_version) + " here"))));
   }
 }
 

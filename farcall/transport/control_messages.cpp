@@ -2,8 +2,10 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/text.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/memory/ring.hpp>
 #include <farcall/transport/control_messages.hpp>
+#include <farcall/transport/wire_release.hpp>
 
 #include <csignal>
 
@@ -104,6 +106,7 @@ memory memory::decode(std::span<const std::byte> body) {
 std::vector<std::byte> hello::encode() const {
   byte_writer w;
   w.number(wire_version);
+  w.number(this_release);
   w.number(node);
   w.number(nodes);
   w.number(capacity);
@@ -120,8 +123,11 @@ std::vector<std::byte> hello::encode() const {
 hello hello::decode(std::span<const std::byte> body) {
   constexpr const char* what = "the host's greeting";
   byte_reader r(body, what);
-  if (r.number<std::uint32_t>() != wire_version) {
-    throw error("the host is built with another version of farcall");
+  const auto version = r.number<std::uint32_t>();
+  const auto release = version < first_wire_version_with_release ? 0 : r.number<std::uint32_t>();
+  if (version != wire_version) {
+    throw error("the host is built with another version of farcall: " +
+                difference_text(release, version));
   }
   hello m;
   m.node = r.number<node_id>();
@@ -136,7 +142,8 @@ hello hello::decode(std::span<const std::byte> body) {
   const auto settings = r.block();
   m.settings.assign(settings.begin(), settings.end());
   require_end(r, what);
-  if (m.node == host_id || m.node >= m.nodes || m.nodes > m.capacity || m.workers == 0 ||
+  if (place_of(m.node) == host_id || place_of(m.node) >= m.nodes ||
+      epoch_of(m.node) > last_node_epoch || m.nodes > m.capacity || m.workers == 0 ||
       m.workers > max_workers_of_node) {
     throw malformed_message("the host's greeting is inconsistent");
   }

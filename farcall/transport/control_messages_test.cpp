@@ -2,12 +2,17 @@
 #include <farcall/base/byte_stream.hpp>
 #include <farcall/base/error.hpp>
 #include <farcall/base/text.hpp>
+#include <farcall/base/version.hpp>
+#include <farcall/transport/card.hpp>
 #include <farcall/transport/control_messages.hpp>
+#include <farcall/transport/wire_release.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -251,11 +256,38 @@ TEST(control_messages, greeting_that_is_inconsistent_is_refused) {
   }
 }
 
+TEST(control_messages, greeting_of_a_later_node_is_accepted) {
+  hello m = full_hello();
+  m.node = successor_of(m.nodes - 1);
+  EXPECT_EQ(hello::decode(m.encode()).node, m.node);
+  m.node = m.nodes - 1 + last_node_epoch * max_node_places;
+  EXPECT_EQ(hello::decode(m.encode()).node, m.node);
+  for (const node_id impossible :
+       {successor_of(host_id), successor_of(m.nodes), successor_of(m.node), no_node}) {
+    m.node = impossible;
+    EXPECT_THROW((void)hello::decode(m.encode()), malformed_message) << impossible;
+  }
+}
+
 TEST(control_messages, greeting_of_another_version_is_refused) {
   auto body = full_hello().encode();
-  body[0] ^= std::byte{0x40};
+  const std::array<std::uint32_t, 2> next{wire_version + 1, 0x000200};
+  std::memcpy(body.data(), next.data(), sizeof next);
+  body.resize(sizeof next); // the rest may have any form
   EXPECT_THAT([&] { (void)hello::decode(body); },
-              ThrowsMessage<error>(HasSubstr("another version")));
+              ThrowsMessage<error>(AllOf(HasSubstr("another version"),
+                                         HasSubstr(release_name(this_release, wire_version)),
+                                         HasSubstr(release_name(0x000200, wire_version + 1)))));
+}
+
+TEST(control_messages, greeting_without_a_release_is_refused_with_both_versions) {
+  // Version 16 has the receiver's node behind the version.
+  std::vector<std::byte> body(4);
+  const std::uint32_t earlier = 16;
+  std::memcpy(body.data(), &earlier, sizeof earlier);
+  EXPECT_THAT([&] { (void)hello::decode(body); },
+              ThrowsMessage<error>(AllOf(HasSubstr(release_name(this_release, wire_version)),
+                                         HasSubstr(release_name(0, 16)))));
 }
 
 TEST(control_messages, are_sent_over_a_socket) {

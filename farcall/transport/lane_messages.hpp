@@ -29,6 +29,8 @@ struct lane_number {
   friend bool operator==(const lane_number&, const lane_number&) = default;
 };
 inline constexpr std::uint32_t max_places = 2048;
+/// Exclusive upper bound of the numbers of nodes that have such lanes, because a word of a header
+/// has 20 bits for the number. Numbers are higher only after a job has given each place 16 times.
 inline constexpr std::uint32_t max_nodes = std::uint32_t{1} << 20;
 
 /// Header of a lane's messages. The header is short, so that an empty call fits one cache line of

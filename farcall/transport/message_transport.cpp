@@ -274,7 +274,8 @@ void message_transport::take_lane_message(lane_message kind, std::span<const std
 }
 
 bool message_transport::is_from_peer(std::uint64_t key, std::uint32_t from) noexcept {
-  if (key == key_ && from < site_.nodes && from != site_.self) [[likely]] {
+  if (key == key_ && from < max_nodes && place_of(from) < site_.nodes && from != site_.self)
+      [[likely]] {
     const message_peer* const p = find_peer(from);
     return p == nullptr || !p->is_gone;
   }

@@ -79,6 +79,14 @@ class message_transport : public transport {
   /// True if this process is a child made by fork(), which cannot use its copy of the transport.
   [[nodiscard]] virtual bool is_forked() const noexcept = 0;
 
+  /// True if both ends of a lane with the peer have numbers that fit the headers of messages.
+  [[nodiscard]] bool has_number_for_lanes(node_id peer) const noexcept {
+    return site_.self < max_nodes && peer < max_nodes;
+  }
+  /// Reason why a node for which has_number_for_lanes() is false cannot be reached.
+  static constexpr const char* high_number =
+      "the numbers of nodes are too high for its messages: the job has started too many nodes";
+
   // ---- called by the derived class, which holds the link's lock
 
   void take_lane_message(lane_message kind, std::span<const std::byte> header,

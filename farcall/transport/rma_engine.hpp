@@ -3,12 +3,12 @@
 
 #include <farcall/base/clock.hpp>
 #include <farcall/base/node_id.hpp>
-#include <farcall/memory/mapped_window.hpp>
+#include <farcall/memory/held_window.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <utility>
 
 namespace farcall {
 
@@ -19,23 +19,20 @@ class rma_engine {
   virtual ~rma_engine() = default;
 
   /// Returns the mapping of the window of the peer that contains `address`. Returns an empty window
-  /// if the peer does not share that memory with this process. The mapping stays valid as long as
-  /// the peer is reachable. Never blocks.
-  [[nodiscard]] virtual mapped_window window_at(node_id /*peer*/,
-                                                std::uint64_t /*address*/) noexcept {
+  /// if the peer does not share that memory with this process, or has failed. The result's owner
+  /// keeps the window mapped after the peer's failure, and after the end of this engine. Never
+  /// waits for the peer.
+  [[nodiscard]] virtual held_window window_at(node_id /*peer*/,
+                                              std::uint64_t /*address*/) noexcept {
     return {};
   }
-  /// Returns an object that keeps the window at window_at() mapped in this process, even after this
-  /// engine was destroyed. Returns null if window_at() returns an empty window. Never blocks.
-  [[nodiscard]] virtual std::shared_ptr<const void>
-  hold_window(node_id /*peer*/, std::uint64_t /*address*/) noexcept {
-    return nullptr;
-  }
   /// Returns a pointer by which this process can use the peer's memory [address, address + bytes)
-  /// in place. Returns null if the peer does not share all of it with this process.
-  [[nodiscard]] std::byte* map(node_id peer, std::uint64_t address, std::uint64_t bytes) noexcept {
-    const mapped_window w = window_at(peer, address);
-    return w.here == nullptr ? nullptr : w.find(address, bytes);
+  /// in place, valid as long as the result's owner. Returns null if the peer does not share all of
+  /// it with this process.
+  [[nodiscard]] held_bytes map(node_id peer, std::uint64_t address, std::uint64_t bytes) noexcept {
+    held_window w = window_at(peer, address);
+    std::byte* const here = w.owner == nullptr ? nullptr : w.range.find(address, bytes);
+    return here == nullptr ? held_bytes{} : held_bytes{here, std::move(w.owner)};
   }
 
   /// True if the peer's engine can also copy from and to this process's memory outside windows.

@@ -2,6 +2,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/transport/transport_module.hpp>
 
 #include <algorithm>
@@ -12,6 +13,9 @@
 
 namespace farcall {
 namespace {
+
+/// Version of module_interface since which modules name their release.
+constexpr std::uint32_t first_version_with_release = 4;
 
 /// Loads one module and returns the table row that it provides. Throws setting_error.
 transport_entry load(const std::string& file, const std::string& what) {
@@ -30,9 +34,13 @@ transport_entry load(const std::string& file, const std::string& what) {
                         module_symbol + " (see FARCALL_TRANSPORT_MODULE)");
   }
   if (module->built_for != this_interface()) {
+    const std::string release = module->built_for.version < first_version_with_release
+                                    ? ""
+                                    : " (" + release_text(module->release) + ")";
     throw setting_error(what + " names \"" + file +
-                        "\", which was built for another version of farcall or with another "
-                        "standard library; build it with this program's");
+                        "\", which was built for another version of farcall" + release +
+                        " or with another standard library than this program (" +
+                        release_text(this_release) + "); build it with this program's");
   }
   return module->entry();
 }
@@ -75,7 +83,7 @@ std::string file_for(const std::string& name, const std::string& what) {
 } // namespace
 
 std::vector<std::string> module_files(const std::string& scheme) {
-  const std::string file = "farcall/libfarcall-" + scheme + ".so";
+  const std::string file = versioned_folder() + "/libfarcall-" + scheme + ".so";
   std::vector<std::string> all;
   if (const std::filesystem::path own = own_file(); !own.empty()) {
     const std::filesystem::path folder = own.parent_path();

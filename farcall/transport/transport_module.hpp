@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <farcall/base/version.hpp>
 #include <farcall/transport/transport_entry.hpp>
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace farcall {
 /// Properties on which a program and its modules must agree. Both are C++ code, so that they must
 /// be built from one version of farcall, by compilers with one ABI.
 struct module_interface {
-  std::uint32_t version = 3; ///< incremented with each change of transport_entry.hpp or
+  std::uint32_t version = 4; ///< incremented with each change of transport_entry.hpp or
                              ///< transport.hpp
   std::uint32_t entry_bytes = sizeof(transport_entry);
   std::uint32_t site_bytes = sizeof(transport_site);
@@ -38,6 +39,7 @@ struct module_interface {
 /// Value that a module defines under the symbol named module_symbol.
 struct transport_module {
   module_interface built_for = this_interface();
+  std::uint32_t release = this_release; ///< of farcall's headers with which the module was built
   transport_entry (*entry)() = nullptr;
 };
 
@@ -48,7 +50,9 @@ inline constexpr const char* module_symbol = "farcall_transport_module";
 #define FARCALL_TRANSPORT_MODULE(function)                                                         \
   extern "C" __attribute__((visibility("default")))                                                \
   const farcall::transport_module farcall_transport_module;                                        \
-  const farcall::transport_module farcall_transport_module { farcall::this_interface(), function }
+  const farcall::transport_module farcall_transport_module {                                       \
+    farcall::this_interface(), farcall::this_release, function                                     \
+  }
 
 /// Adds the rows of modules to `rows`. `files` is a comma-separated list; each item is a path, or
 /// the name of a transport ("ucx") whose module was installed with farcall. The modules stay loaded

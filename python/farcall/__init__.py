@@ -14,14 +14,9 @@ is for programs whose processes all run the program. `python -m farcall` is the 
 
 from __future__ import annotations
 
-import pickle
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, CancelledError
 
-from . import _core, _errors, _pickling
-from ._errors import (NodeFailed, OutOfMemory, RemoteError, RemoteTraceback, StartFailed, Stopped, Timeout,
-                      UnknownFunction, WrongNode)
-from ._executor import Executor
-from ._future import Future
+from . import _ends as _ends  # registers its function for the end of the interpreter
 from ._waiting import as_completed, wait
 
 TYPE_CHECKING = False
@@ -30,11 +25,17 @@ if TYPE_CHECKING:
     from ._actors import get
     from ._array import Array, empty, zero_copy
     from ._buffer import Buffer
+    from ._errors import (NodeFailed, OutOfMemory, RemoteError, RemoteTraceback, StartFailed, Stopped, Timeout,
+                          UnknownFunction, WrongNode)
+    from ._executor import Executor
+    from ._future import Future
     from ._job import Job, Node, NodeEvent
     from ._native import In, InOut, Library, Out, get_errno
     from ._paths import get_include, get_library
     from ._spmd import Equals, spmd
     from ._types import f32, f64, i8, i16, i32, i64, size_t, u8, u16, u32, u64
+
+    __version__: str
 
 __all__ = ["ALL_COMPLETED", "Array", "Buffer", "CancelledError", "FIRST_COMPLETED", "FIRST_EXCEPTION", "Equals",
            "Executor", "Future", "In", "InOut", "Job", "Library", "Node", "NodeEvent", "NodeFailed", "Out",
@@ -42,13 +43,13 @@ __all__ = ["ALL_COMPLETED", "Array", "Buffer", "CancelledError", "FIRST_COMPLETE
            "WrongNode", "as_completed", "empty", "f32", "f64", "get", "get_errno", "get_include", "get_library", "i16",
            "i32", "i64", "i8", "size_t", "spmd", "u16", "u32", "u64", "u8", "wait", "zero_copy"]
 
-__version__: str = _core.version
-
-_core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads, _pickling.load_arguments)
-_core.set_errors(_errors.of_status, _errors.of_remote)
-
-# Names whose modules are imported when they are used first.
+# Names whose modules are imported when they are used first: the extension module and the libraries that it needs take
+# several milliseconds, which programs that only import the package need not spend.
 _LATER = {
+    **dict.fromkeys(("NodeFailed", "OutOfMemory", "RemoteError", "RemoteTraceback", "StartFailed", "Stopped", "Timeout",
+                     "UnknownFunction", "WrongNode"), "_errors"),
+    "Executor": "_executor",
+    "Future": "_future",
     **dict.fromkeys(("Array", "empty", "zero_copy"), "_array"),
     "Buffer": "_buffer",
     "get": "_actors",
@@ -65,8 +66,15 @@ def __getattr__(name: str) -> object:
 
     if name == "joblib":
         return importlib.import_module(".joblib", __name__)
-    if name not in _LATER:
+    if name == "__version__":
+        value: object = importlib.import_module("._core", __name__).version
+    elif name in _LATER:
+        value = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

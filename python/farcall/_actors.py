@@ -10,12 +10,15 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 from . import _arguments, _core, _objects, _pickling, _placed, _worker
 from ._calls import MethodCall
 from ._errors import NodeFailed, RemoteTraceback, UnknownFunction
 from ._future import Future
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Kinds of requests, as in actors.c.
 _HOLD, _LEND, _RELEASE = 0, 1, 2
@@ -109,7 +112,7 @@ _holds: weakref.WeakValueDictionary[tuple[int, int], Hold] = weakref.WeakValueDi
 _lock = threading.RLock()
 
 
-class _MethodFuture(Future[Any]):
+class _MethodFuture(Future["Any"]):
     """Future of a call of a method."""
 
     hold: Hold

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 1 << 10, "mib": 1 << 20,
           "gib": 1 << 30, "tib": 1 << 40}
@@ -44,6 +48,12 @@ def seconds(name: str, value: Any, may_be_zero: bool = False) -> float:
         raise ValueError(f"{name} must be greater than 0 seconds, not {number:g}" if not may_be_zero else
                          f"{name} must be 0 or more seconds, not {number:g}")
     return number
+
+
+def time_limit(name: str, value: Any) -> float | None:
+    """Returns a time limit in seconds, or None for no limit. Infinity is no limit, either."""
+    limit = None if value is None else seconds(name, value)
+    return None if limit == math.inf else limit
 
 
 def worker(value: Any, count: int) -> int:

@@ -11,11 +11,14 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, cast
 
 from . import _core, _pickling, _worker
 from ._errors import NodeFailed
 from ._future import Future
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Formats of the buffer protocol by kinds and sizes of elements, as in "f8".
 _FORMATS = {"b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "l", "u1": "B", "u2": "H", "u4": "I", "u8": "L",
@@ -382,7 +385,8 @@ def _shaped(data: Any, format_: str, shape: tuple[int, ...]) -> memoryview:
     # The elements of complex numbers and empty dimensions are not known to memoryview.
     if format_.startswith("Z") or 0 in shape:
         return memoryview(data)
-    return memoryview(data).cast(cast(Any, format_), shape)
+    native: Any = format_  # a checker would want one of the formats of its own list
+    return memoryview(data).cast(native, shape)
 
 
 def _first(values: Any) -> Any:

@@ -10,11 +10,14 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Generator
-from typing import Any
 
 from . import _errors
 from ._future import Future
 from ._map import Map
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Most turns of the loop in which a task looks for the result of a short call, before it leaves the result to the
 # thread of the pool.

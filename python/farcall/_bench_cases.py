@@ -1,244 +1,262 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of python -m farcall.bench: calls of farcall, and of executors with which users compare it."""
+"""Calls that python -m farcall.bench measures: of farcall, and of packages with which users compare it."""
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import functools
-import importlib
-import importlib.util
 import math
 import multiprocessing
+import multiprocessing.managers
 import os
 import pickle
+import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from multiprocessing import shared_memory
 from typing import Any, NamedTuple
 
 import farcall
 
-MIB = 1 << 20
-LARGE = 64 * MIB
-_MAPPED = 100_000
+from . import _bench_tasks, _paths
+from ._bench_anchors import HEAVY, LIGHT, Anchor, Pool, Standard
+from ._bench_measure import (LARGE, MIB, WINDOW, Case, Group, after_pause, loop, mapped, round_trip,
+                             seconds_of, window)
+
+_HUGE = 2560 * MIB
+_HUGE_IF_QUICK = 40 * MIB
+# Memory that the large argument needs, and that it needs by a pipe, in sizes of the argument.
+_COPIES, _COPIES_BY_PIPE = 4, 10
+_DEPTH = 1000
 
 
-class Case(NamedTuple):
-    """Something to measure. `sample()` returns seconds, or another quantity in the unit of the group."""
+class Options(NamedTuple):
+    """Options of the benchmark."""
 
-    name: str
-    sample: Callable[[], float]
-    is_farcall: bool = True
+    is_quick: bool = False
+    packages: tuple[str, ...] = ()  # packages beside the standard library that are measured, if they are installed
+    wheel: str | None = None
 
+    def hang_seconds(self) -> float:
+        """Returns the time after which a program counts as hanging."""
+        return 1 if self.is_quick else 5
 
-class Group(NamedTuple):
-    """Cases of one figure, which are measured in turns."""
-
-    title: str
-    unit: str
-    rounds: int
-    cases: list[Case]
-
-
-def seconds_each(run: Callable[[int], None]) -> Callable[[], float]:
-    """Returns a function that returns the seconds of one call, measured over about 10 ms."""
-    count = 0
-
-    def sample() -> float:
-        nonlocal count
-        if count == 0:
-            _time(run, 10)
-            count = max(10, int(0.01 / _time(run, 20)))
-        return _time(run, count) / count
-
-    return sample
-
-
-def seconds_of(run: Callable[[], object]) -> Callable[[], float]:
-    """Returns a function that returns the seconds of a single call."""
-
-    def sample() -> float:
-        begin = time.perf_counter()
-        run()
-        return time.perf_counter() - begin
-
-    return sample
-
-
-def _time(run: Callable[[int], None], count: int) -> float:
-    begin = time.perf_counter()
-    run(count)
-    return time.perf_counter() - begin
-
-
-def loop(call: Callable[..., Any], *arguments: Any) -> Callable[[], float]:
-    """Measures a call that waits."""
-
-    def run(count: int) -> None:
-        for _ in range(count):
-            call(*arguments)
-
-    return seconds_each(run)
-
-
-def round_trip(executor: concurrent.futures.Executor, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns the result of a call of an executor."""
-    return executor.submit(function, *arguments).result()
-
-
-def window(executor: concurrent.futures.Executor, function: Callable[..., Any], *arguments: Any) -> Callable[[], float]:
-    """Measures calls that are made before the first result is taken."""
-
-    def run(count: int) -> None:
-        for future in [executor.submit(function, *arguments) for _ in range(count)]:
-            future.result()
-
-    return seconds_each(run)
-
-
-def mapped(executor: concurrent.futures.Executor, **options: int) -> Callable[[], float]:
-    """Measures map() over so many numbers that its start does not count."""
-
-    def run(count: int) -> None:
-        for _ in executor.map(math.sqrt, range(count), **options):
-            pass
-
-    return lambda: _time(run, _MAPPED) / _MAPPED
-
-
-# ---- functions of workers
-
-
-def echo(pipe: Any) -> None:
-    """Sends back what comes, until None comes."""
-    while (message := pipe.recv()) is not None:
-        pipe.send(message)
-
-
-def kinds(number: int, real: float, text: str) -> float:
-    """Takes an argument of each of three types."""
-    return number + real + len(text)
-
-
-def kept(size: int, made: dict[int, Any] = {}) -> Any:  # pylint: disable=dangerous-default-value
-    """Returns the same large buffer each time, so that its pages are in use."""
-    if size not in made:
-        made[size] = bytearray(b"1") * size
-    return pickle.PickleBuffer(made[size])
-
-
-def nested(executor: Any) -> float:
-    """Returns the seconds of a call that a task waits for."""
-    return loop(round_trip, executor, math.sqrt, 2.0)()
-
-
-class Counter:
-    """Object for actors."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def add(self, number: int) -> int:
-        """Adds a number, and returns the sum."""
-        self.number += number
-        return self.number
-
-
-# ---- executors
+    def lack(self, kind: type[Anchor]) -> str:
+        """Returns why a package is not measured, or an empty text."""
+        return kind.lack() if kind.is_standard or kind.name in self.packages else "not chosen"
 
 
 class Executors(NamedTuple):
-    """Executors with one worker each."""
+    """Workers of packages, one of each, and the samples of packages that were measured before."""
 
+    options: Options
     farcall: farcall.Executor
-    others: dict[str, concurrent.futures.Executor]
+    others: dict[str, Anchor]
+    samples: dict[str, dict[str, tuple[float, ...]]]
     ping: Callable[[], None]
+    ping_tcp: Callable[[], None]
+    add: Callable[[int], int]  # method of an object of multiprocessing.managers
+    block: shared_memory.SharedMemory
     native: Callable[..., Any]
+    served: Callable[..., Any] | None  # function of a worker behind a connection of TCP
     workers: list[int]
 
+    def light(self, text: str, make: Callable[[Any], Callable[[], float]], *kinds: type[Anchor],
+              most_rounds: int = 100) -> list[Case]:
+        """Returns a case of each package that is measured in turns with farcall, or of some."""
+        cases = []
+        for kind in kinds or LIGHT:
+            name = f"{kind.name}: {text}"
+            made = self.others.get(kind.name)
+            if made is None:
+                cases.append(Case(name, None, False, note=self.options.lack(kind)))
+            else:
+                cases.append(Case(name, make(made), False, most_rounds=most_rounds))
+        return cases
 
-def _mpi_works() -> bool:
-    if importlib.util.find_spec("mpi4py") is None:
-        return False
-    # MPI ends the process if it cannot start one.
-    program = "from mpi4py.futures import MPIPoolExecutor as E; assert E(1).submit(abs, -1).result(20) == 1"
-    try:
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=40, check=False)
-        return done.returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
+    def heavy(self, text: str, key: str, *names: str) -> list[Case]:
+        """Returns a case of each package that was measured before, or of some."""
+        cases = []
+        for kind in HEAVY:
+            if kind.name in (names or [each.name for each in HEAVY]):
+                note = self.options.lack(kind)
+                taken = self.samples.get(kind.name, {}).get(key, ())
+                cases.append(Case(f"{kind.name}: {text}", None, False, note=note or "has failed", taken=taken))
+        return cases
 
 
 @contextmanager
-def executors() -> Iterator[Executors]:
-    """Starts the executors that are installed."""
+def executors(options: Options, samples: dict[str, dict[str, tuple[float, ...]]]) -> Iterator[Executors]:
+    """Starts workers of the packages that are installed."""
     context = multiprocessing.get_context("fork")
     with ExitStack() as stack:
+        # The first object with a name in the system starts a process that the workers then have in common.
+        block = shared_memory.SharedMemory(create=True, size=MIB)
+        stack.callback(block.unlink)
+        stack.callback(block.close)
+        workers = []
+
+        def fork(function: Callable[..., Any], argument: Any) -> None:
+            process = context.Process(target=function, args=(argument,), daemon=True)
+            process.start()
+            workers.append(process.pid or 0)
+            stack.callback(process.join)
+
         here, there = context.Pipe()
-        process = context.Process(target=echo, args=(there,), daemon=True)
-        process.start()
-        stack.callback(process.join)
+        fork(_bench_tasks.echo, there)
         stack.callback(here.send, None)
-        others: dict[str, Any] = {"ProcessPoolExecutor": concurrent.futures.ProcessPoolExecutor(1, mp_context=context)}
-        if importlib.util.find_spec("loky") is not None:
-            others["loky"] = importlib.import_module("loky").ProcessPoolExecutor(1)
-        if _mpi_works():
-            others["mpi4py"] = importlib.import_module("mpi4py.futures").MPIPoolExecutor(1)
+        near, far = _connection()
+        with far:
+            fork(_bench_tasks.echo_bytes, far)
+        stack.callback(near.close)
+        stack.callback(near.shutdown, socket.SHUT_RDWR)
+        manager = stack.enter_context(_manager(context))
+        others = {kind.name: kind(1) for kind in LIGHT if not options.lack(kind)}
         for other in others.values():
-            stack.enter_context(other)
+            stack.callback(other.end)
         executor = stack.enter_context(farcall.Executor(1))
-        workers = [process.pid or 0] + [made.submit(os.getpid).result() for made in (executor, *others.values())]
+        workers += [made.submit(os.getpid).result() for made in others.values()]
+        workers.append(executor.submit(os.getpid).result())
 
         def ping() -> None:
             here.send(())
             here.recv()
 
-        native = stack.enter_context(farcall.Job("shm"))[1].load("libm.so.6").function("sqrt", "d(d)")
-        yield Executors(executor, others, ping, native, workers)
+        def ping_tcp() -> None:
+            near.sendall(b"0123456789abcdef")
+            near.recv(64)
+
+        target = stack.enter_context(farcall.Job("shm"))[1]
+        native = target.load("libm.so.6").function("sqrt", "d(d)")
+        remote = _served(stack)
+        if remote is not None:
+            workers.append(remote.submit(os.getpid).result())
+        served = None if remote is None else remote.function(tuple)
+        yield Executors(options, executor, others, samples, ping, ping_tcp, manager, block, native, served,
+                        [*workers, target.pid])
 
 
-# ---- groups
+def _connection() -> tuple[socket.socket, socket.socket]:
+    """Returns both ends of a connection of TCP."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = socket.create_connection(server.getsockname())
+        far, _ = server.accept()
+    for each in (near, far):
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return near, far
+
+
+@contextmanager
+def _manager(context: Any) -> Iterator[Callable[[int], int]]:
+    """Starts a manager of multiprocessing, and returns a method of an object there."""
+
+    class Manager(multiprocessing.managers.BaseManager):
+        """Manager of a counter."""
+
+    Manager.register("Counter", _bench_tasks.Counter)
+    with Manager(ctx=context) as manager:
+        yield manager.Counter().add  # type: ignore[attr-defined]
+
+
+def _served(stack: ExitStack) -> farcall.Executor | None:
+    """Returns an executor with a worker of a server on this machine, or None without the farcall command."""
+    try:
+        command = _paths.command()
+    except FileNotFoundError:
+        return None
+    key = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "key")
+    subprocess.run([command, "keygen", key], check=True, capture_output=True)
+    server = subprocess.Popen([sys.executable, "-m", "farcall", "serve", "--listen", "127.0.0.1:0", "--key", key],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    stack.callback(server.communicate)
+    stack.callback(server.send_signal, signal.SIGTERM)
+    assert server.stdout is not None
+    found = re.search(r"tcp://127\.0\.0\.1:\d+", server.stdout.readline())
+    assert found is not None
+    return stack.enter_context(farcall.Executor(found.group(), key=key))
 
 
 def calls(made: Executors) -> Group:
     """Calls that wait."""
     executor = made.farcall
-    cases = [Case("multiprocessing.Pipe, there and back", loop(made.ping), False)]
-    cases += [Case(f"{name}: submit().result()", loop(round_trip, other, math.sqrt, 2.0), False)
-              for name, other in made.others.items()]
-    cases += [
-        Case("function()", loop(executor.function(tuple))),
-        Case('function(1, 2.0, "x")', loop(executor.function(kinds), 1, 2.0, "x")),
-        Case("function([])", loop(executor.function(list), [])),
-        Case("submit().result()", loop(round_trip, executor, math.sqrt, 2.0)),
-        Case("submit().result(), pickled", loop(round_trip, executor, list, [])),
-        Case("submit().result() in a task", functools.partial(round_trip, executor, nested, executor)),
-        Case("method of an actor", loop(executor.create(Counter).add, 1)),
-        Case("sqrt() of libm, called by its name", loop(made.native, 2.0)),
-    ]
+    cases = [Case("multiprocessing.Pipe: there and back", loop(made.ping), False),
+             *made.light("submit().result()", lambda other: loop(round_trip, other, math.sqrt, 2.0)),
+             *made.heavy("call and result", "call"),
+             Case("function()", loop(executor.function(tuple)), goal="0.45"),
+             Case('function(1, 2.0, "x")', loop(executor.function(_bench_tasks.kinds), 1, 2.0, "x"), goal="0.8"),
+             Case("function([]), pickled", loop(executor.function(list), [])),
+             Case("submit().result()", loop(round_trip, executor, math.sqrt, 2.0), goal="2"),
+             Case("submit().result(), pickled", loop(round_trip, executor, list, []), goal="4.5"),
+             Case("multiprocessing.Manager: method", loop(made.add, 1), False),
+             *made.heavy("method of an actor", "method", "Ray"),
+             Case("method of an actor", loop(executor.create(_bench_tasks.Counter).add, 1), goal="0.8"),
+             Case("sqrt() of libm, called by its name", loop(made.native, 2.0), goal="0.35")]
     return Group("Calls that wait", "µs", 15, cases)
+
+
+def nested(made: Executors) -> Group:
+    """Calls of tasks, with one worker."""
+    executor = made.farcall
+
+    def descend() -> float:
+        return seconds_of(lambda: executor.submit(_bench_tasks.descend, executor, _DEPTH).result())() / _DEPTH
+
+    def new_pool(other: Any) -> Callable[[], float]:
+        return seconds_of(lambda: other.submit(_bench_tasks.new_pool).result())
+
+    # A worker of another package cannot run a task that another task waits for.
+    cases = [*made.light("new executor in a task", new_pool, Standard, most_rounds=3),
+             Case("submit().result() in a task", functools.partial(round_trip, executor, _bench_tasks.nested, executor),
+                  goal="30"),
+             Case(f"each of {_DEPTH} tasks that wait for the next", descend, goal="30")]
+    return Group("Calls of tasks, with one worker", "µs", 9, cases)
+
+
+def remote(made: Executors) -> Group:
+    """Calls by TCP on this machine."""
+
+    def waits(other: Any) -> Callable[[], float]:
+        return loop(other.remote(math.sqrt), 2.0)
+
+    served = None if made.served is None else loop(made.served)
+    cases = [Case("TCP: 16 bytes there and back", loop(made.ping_tcp), False),
+             *made.light("sqrt()", waits, *[kind for kind in LIGHT if kind.name == "rpyc"]),
+             Case("function() by TCP", served, goal="7", note="there is no farcall command")]
+    return Group("Calls by TCP on this machine", "µs", 15, cases)
 
 
 def streams(made: Executors) -> Group:
     """Calls that do not wait for each other."""
-    cases = [Case(f"{name}: submit()", window(other, math.sqrt, 2.0), False) for name, other in made.others.items()]
-    cases += [Case("submit()", window(made.farcall, math.sqrt, 2.0)),
-              Case("submit(), pickled", window(made.farcall, list, []))]
-    standard = made.others["ProcessPoolExecutor"]
-    cases += [Case("ProcessPoolExecutor: map(chunksize=1000)", mapped(standard, chunksize=1000), False),
-              Case("map()", mapped(made.farcall))]
+    text = f"submit(), {WINDOW} at a time"
+    cases = [*made.light(text, lambda other: window(other, math.sqrt, 2.0)),
+             *made.heavy(text, "window", "Dask", "Ray"),
+             Case(text, window(made.farcall, math.sqrt, 2.0), goal="1"),
+             Case(f"{text}, pickled", window(made.farcall, list, []), goal="2.5"),
+             Case("map() in this process", mapped(map), False),
+             *made.light("map(chunksize=1000)", lambda other: mapped(other.executor.map, chunksize=1000), Standard,
+                         most_rounds=5),
+             *made.light("imap(chunksize=1000)", lambda other: mapped(other.pool.imap, chunksize=1000), Pool,
+                         most_rounds=5),
+             *made.heavy("Parallel()", "map", "joblib"),
+             Case("map()", mapped(made.farcall.map), goal="map() in this process + 0.12", most_rounds=9)]
     return Group("Calls that follow each other, each", "µs", 15, cases)
 
 
 def coroutines(made: Executors) -> Group:
     """Calls in an event loop."""
 
-    def awaiting(submit: Callable[[], Any], count: int) -> Callable[[], float]:
+    def awaiting(executor: Any, count: int) -> Callable[[], float]:
+        def submit() -> Any:
+            future = executor.submit(math.sqrt, 2.0)
+            return future if hasattr(future, "__await__") else asyncio.wrap_future(future)
+
         async def sample() -> float:
             begin = time.perf_counter()
             if count == 1:
@@ -250,28 +268,16 @@ def coroutines(made: Executors) -> Group:
 
         return lambda: asyncio.run(sample())
 
-    cases = []
-    for name, other in (*made.others.items(), ("", made.farcall)):
-        def submit(other: concurrent.futures.Executor = other) -> Any:
-            future = other.submit(math.sqrt, 2.0)
-            return future if hasattr(future, "__await__") else asyncio.wrap_future(future)
-
-        prefix = f"{name}: " if name else ""
-        cases += [Case(f"{prefix}await", awaiting(submit, 1), not name),
-                  Case(f"{prefix}gather() of 256, each", awaiting(submit, 256), not name)]
+    kinds = [kind for kind in LIGHT if kind.has_futures]
+    cases = [*made.light("await", lambda other: awaiting(other, 1), *kinds),
+             *made.light("gather() of 256, each", lambda other: awaiting(other, 256), *kinds),
+             Case("await", awaiting(made.farcall, 1), goal="15"),
+             Case("gather() of 256, each", awaiting(made.farcall, 256), goal="3")]
     return Group("Calls of a coroutine", "µs", 9, cases)
 
 
 def pauses(made: Executors) -> Group:
     """Single calls, when the worker sleeps or another thread is busy."""
-
-    def paused(call: Callable[[], Any]) -> Callable[[], float]:
-        def sample() -> float:
-            call()
-            time.sleep(0.02)
-            return seconds_of(call)()
-
-        return sample
 
     def beside(call: Callable[[], Any]) -> float:
         has_ended = threading.Event()
@@ -288,11 +294,16 @@ def pauses(made: Executors) -> Group:
             has_ended.set()
             thread.join()
 
+    def beside_other(other: Any) -> Callable[[], float]:
+        return lambda: beside(lambda: round_trip(other, math.sqrt, 2.0))
+
     root = made.farcall.function(math.sqrt)
-    cases = [Case(f"{name}: after 20 ms", paused(functools.partial(round_trip, other, math.sqrt, 2.0)), False)
-             for name, other in made.others.items()]
-    cases += [Case("function() after 20 ms", paused(functools.partial(root, 2.0))),
-              Case("function() beside a busy thread", lambda: beside(lambda: root(2.0)))]
+    cases = [*made.light("after 20 ms", lambda other: after_pause(lambda: round_trip(other, math.sqrt, 2.0))),
+             *made.heavy("after 20 ms", "pause", "Dask", "Ray"),
+             Case("sqrt() of libm after 20 ms", after_pause(lambda: made.native(2.0))),
+             Case("function() after 20 ms", after_pause(lambda: root(2.0)), goal="1.1 × the line above"),
+             *made.light("beside a busy thread", beside_other, Standard, most_rounds=1),
+             Case("function() beside a busy thread", lambda: beside(lambda: root(2.0)), goal="2")]
     return Group("Single calls, after a pause and beside a busy thread", "µs", 9, cases)
 
 
@@ -300,89 +311,67 @@ def copies(made: Executors) -> Group:
     """64 MiB of which all pages are in use."""
     data, copy = bytearray(LARGE), bytearray(LARGE)
     executor = made.farcall
-    send, receive = executor.function(len), executor.function(kept)
+    send, receive = executor.function(len), executor.function(_bench_tasks.kept_buffer)
 
     def memcpy() -> None:
         memoryview(copy)[:] = data
 
-    standard = made.others["ProcessPoolExecutor"]
     buffer: Any = pickle.PickleBuffer(data)
-    cases = [Case("memcpy", seconds_of(memcpy), False),
-             Case("ProcessPoolExecutor: argument", seconds_of(lambda: standard.submit(len, data).result()), False),
-             Case("argument", seconds_of(lambda: send(buffer))),
-             Case("result", seconds_of(lambda: receive(LARGE)))]
     array = farcall.empty(LARGE, "u1", executor[0])
-    cases += [Case("Array.put()", seconds_of(lambda: array.put(data))),
-              Case("Array.get(out)", seconds_of(lambda: array.get(copy))),
-              Case("argument that is an Array", seconds_of(lambda: send(array)))]
+    cases = [Case("memcpy", seconds_of(memcpy), False),
+             *made.light("argument", lambda other: seconds_of(lambda: other.submit(len, data).result()), Standard),
+             *made.heavy("argument", "argument", "Dask", "Ray"),
+             Case("argument", seconds_of(lambda: send(buffer)), goal="1.25 × memcpy"),
+             *made.light("result", lambda other: seconds_of(lambda: other.submit(_bench_tasks.kept, LARGE).result()),
+                         Standard),
+             *made.heavy("result", "result", "Dask", "Ray"),
+             Case("result", seconds_of(lambda: receive(LARGE)), goal="1.25 × memcpy"),
+             Case("Array.put()", seconds_of(lambda: array.put(data))),
+             Case("Array.get(out)", seconds_of(lambda: array.get(copy)))]
     return Group("64 MiB", "ms", 7, cases)
 
 
-def starts(made: Executors) -> Group:
-    """Executors with four workers, until each has returned a result."""
+def shared(made: Executors) -> Group:
+    """Arrays in memory that workers share."""
+    first = made.farcall.function(_bench_tasks.first_of)
+    array = farcall.empty(LARGE, "u1", made.farcall[0])
+    array.put(bytearray(LARGE))
 
-    def start(make: Callable[[], concurrent.futures.Executor]) -> Callable[[], float]:
-        def sample() -> float:
-            begin = time.perf_counter()
-            with make() as executor:
-                for future in [executor.submit(math.sqrt, 2.0) for _ in range(8)]:
-                    future.result()
-                return time.perf_counter() - begin
+    def by_name(other: Any) -> Callable[[], float]:
+        return loop(round_trip, other, _bench_tasks.first_of_shared, made.block.name)
 
-        return sample
-
-    def standard(method: str) -> Callable[[], float]:
-        context = multiprocessing.get_context(method)
-        return start(lambda: concurrent.futures.ProcessPoolExecutor(4, mp_context=context))
-
-    cases = [Case(f"ProcessPoolExecutor ({method})", standard(method), False) for method in ("fork", "spawn")]
-    if "loky" in made.others:
-        cases.append(Case("loky", start(lambda: importlib.import_module("loky").ProcessPoolExecutor(4)), False))
-    cases.append(Case("Executor(4)", start(lambda: farcall.Executor(4))))
-    for module in ("concurrent.futures.process", "farcall"):
-        command = [sys.executable, "-c", f"import {module}"]
-        run = functools.partial(subprocess.run, command, check=True)
-        cases.append(Case(f"Python that imports {module}", seconds_of(run), module == "farcall"))
-    return Group("Start of four workers", "ms", 3, cases)
+    cases = [*made.light("SharedMemory by its name", by_name, Standard),
+             *made.heavy("object of ray.put()", "shared", "Ray"),
+             Case("function() of a byte", loop(first, b"1")),
+             Case("function() of an Array of 64 MiB", loop(first, array), goal="the line above + 1")]
+    return Group("Calls with an array in shared memory", "µs", 9, cases)
 
 
-def faults(made: Executors) -> Group:
-    """Calls whose worker is killed, and calls that are stopped."""
-    del made
-
-    def killed(is_next: bool) -> float:
-        with farcall.Executor(1) as executor:
-            pid = executor.submit(os.getpid).result()
-            future = executor.submit(time.sleep, 60)
-            while not future.running():
-                pass
-            time.sleep(0.01)
-            begin = time.perf_counter()
-            os.kill(pid, signal.SIGKILL)
-            try:
-                future.result()
-            except farcall.NodeFailed:
-                pass
-            if is_next:
-                executor.submit(os.getpid).result()
-            return time.perf_counter() - begin
-
-    def stopped() -> float:
-        with farcall.Executor(1) as executor:
-            executor.submit(os.getpid).result()
-            future = executor.submit(time.sleep, 60)
-            time.sleep(0.05)
-            begin = time.perf_counter()
-            future.stop()
-            concurrent.futures.wait([future])
-            return time.perf_counter() - begin
-
-    cases = [Case("error after the kill", lambda: killed(False)),
-             Case("next result after the kill", lambda: killed(True)),
-             Case("stop() of a call that sleeps", stopped)]
-    return Group("Worker that is killed", "ms", 3, cases)
+def free_memory() -> int:
+    """Returns how many bytes programs can have without swapping."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        found = re.search(r"MemAvailable: +(\d+) kB", file.read())
+    return int(found.group(1)) * 1024 if found is not None else 0
 
 
-GROUPS = (calls, streams, coroutines, pauses, copies, starts, faults)
-# Groups whose executors start processes of their own.
-UNPINNED = (starts, faults)
+def huge(made: Executors) -> Group:
+    """An argument that is larger than the messages of some packages may be."""
+    size = _HUGE_IF_QUICK if made.options.is_quick else _HUGE
+    free, note = free_memory(), "too little free memory"
+    title = f"An argument of {size / (1 << 30):.1f} GiB" if size == _HUGE else f"An argument of {size // MIB} MiB"
+    names = ("ProcessPoolExecutor: argument", "Array.put()", "argument")
+    if free < _COPIES * size:
+        return Group(title, "ms", 1, [Case(name, None, ":" not in name, note=note) for name in names])
+    data = bytearray(b"1") * size
+    buffer: Any = pickle.PickleBuffer(data)
+    send, array = made.farcall.function(len), farcall.empty(size, "u1", made.farcall[0])
+    cases = made.light("argument", lambda other: seconds_of(lambda: other.submit(len, data).result()), Standard,
+                       most_rounds=1)
+    if free < _COPIES_BY_PIPE * size:
+        cases = [Case(names[0], None, False, note=note)]
+    cases += [Case(names[1], seconds_of(lambda: array.put(data))),
+              Case(names[2], seconds_of(lambda: send(buffer)), goal="1.3 × Array.put()")]
+    return Group(title, "ms", 3, cases)
+
+
+GROUPS = (calls, nested, remote, streams, coroutines, pauses, copies, shared, huge)

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
-from typing import TYPE_CHECKING, Any
 
 from . import _core
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._job import Job, Node
 
 
@@ -28,6 +31,8 @@ class Buffer:
     """
 
     def __init__(self, node: Node, size: int, limit: int) -> None:
+        if size > sys.maxsize:
+            raise OverflowError(f"size must be at most {sys.maxsize}, and not {size}")
         self.node = node
         self._size = size
         self._span, self._address = _core.allocate(node.job.core, node.id, size, limit)

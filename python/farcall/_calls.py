@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, InvalidStateError
-from typing import Any
 
 from ._future import Future
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # Outcomes of calls that job.take() tells.
 RESULT, EXCEPTION, RETURNED, STOPPED, UNKNOWN, NODE_FAILED = range(6)
+# Number of times that workers may refuse a call because they do not know the function, or return it unasked.
+MOST_REFUSALS = 1000
 # Time between the interruption of a call whose time is up and the end of its worker.
 GRACE_SECONDS = 2.0
 
@@ -41,7 +46,7 @@ class Call:
     is_method = False  # true for a call of an actor, which only its node can run
 
     __slots__ = ("future", "function", "message", "called", "seconds", "tries", "tag", "worker", "begun_at",
-                 "kill_at", "late")
+                 "kill_at", "late", "refusals")
 
     def __init__(self, future: Future[Any], function: Any, message: Any, called: Any,
                  seconds: float | None = None) -> None:
@@ -51,6 +56,7 @@ class Call:
         self.called = called  # the function of the program, or its name
         self.seconds = seconds  # time limit
         self.tries = 0  # workers that have ended during the call
+        self.refusals = 0  # how often workers have not run it
         self.tag = 0
         self.worker: Worker | None = None  # worker that has the call
         self.begun_at: float | None = None  # time at which the pool has seen that the call runs
@@ -69,6 +75,16 @@ class Call:
     def name(self) -> str:
         """Returns the name of the function."""
         return name_of(self.called)
+
+    def is_refused(self, asks: int) -> bool:
+        """Counts a refusal. True if there were too many. `asks` is how often workers were asked to return calls."""
+        self.refusals += 1
+        return self.refusals > MOST_REFUSALS + asks
+
+    def refused(self, node: int) -> tuple[Future[Any], int, Any]:
+        """Returns the outcome of a call that was refused too often."""
+        return self.future, EXCEPTION, RuntimeError(f"node {node} is broken: it refuses a call of {self.name()} again "
+                                                    "and again")
 
     def stopped(self) -> tuple[Future[Any], int, Any]:
         """Returns the outcome of a call that was stopped."""
@@ -124,7 +140,7 @@ class Worker:
 
 
 # Futures with the outcomes that they get once no lock is held.
-Outcomes = list[tuple[Future[Any], int, Any]]
+Outcomes = list[tuple[Future["Any"], int, "Any"]]
 
 
 def settle(outcomes: Outcomes) -> None:
@@ -133,16 +149,21 @@ def settle(outcomes: Outcomes) -> None:
     while outcomes:
         future, outcome, value = outcomes.pop()
         future.forget()
-        try:
-            if outcome == STOPPED:
-                future.set_stopped()
-            elif outcome == EXCEPTION:
-                future.set_exception(value)
-            else:
-                future.set_result(value)
-        except InvalidStateError:
-            pass  # the program has set the future itself
+        set_outcome(future, outcome, value)
         del future, value
+
+
+def set_outcome(future: Future[Any], outcome: int, value: Any) -> None:
+    """Sets the result of a future, unless the program has set it itself. Runs its callbacks."""
+    try:
+        if outcome == STOPPED:
+            future.set_stopped()
+        elif outcome == EXCEPTION:
+            future.set_exception(value)
+        else:
+            future.set_result(value)
+    except InvalidStateError:
+        pass
 
 
 def name_of(function: Any) -> str:

@@ -28,17 +28,24 @@ _STYLE = """
 
 
 class Figure(NamedTuple):
-    """A measured figure."""
+    """A measured figure. The median is infinite if something has not ended, and no number if it was not measured."""
 
     name: str
     median: float
     least: float
     is_farcall: bool
+    goal: str = ""
+    note: str = ""
+
+
+def reason(figure: Figure) -> str:
+    """Says why there is no number."""
+    return figure.note if math.isnan(figure.median) else "does not end"
 
 
 def _length(value: float, low: float, high: float) -> float:
     """Returns the length of a bar, which is proportional to the logarithm."""
-    return 8 + (_BARS - 8) * math.log(value / low) / math.log(high / low)
+    return 8 + (_BARS - 8) * math.log(value / low) / math.log(high / low) if value > low else 8
 
 
 def text_of(value: float) -> str:
@@ -55,15 +62,20 @@ def drawn(title: str, groups: list[tuple[str, list[Figure]]]) -> str:
     for name, figures in groups:
         y += 34
         parts.append(f'<text class="group" x="10" y="{y}">{escape(name)} (logarithmic)</text>')
-        low = min(figure.median for figure in figures) / 2
-        high = max(figure.median for figure in figures) * 1.01
+        medians = [figure.median for figure in figures if math.isfinite(figure.median) and figure.median > 0]
+        low = min(medians, default=1) / 2
+        high = max(medians, default=1) * 1.01
         for figure in figures:
             y += _LINE
-            length = _length(figure.median, low, high)
+            parts.append(f'<text x="{_LABELS - 8}" y="{y}" text-anchor="end">{escape(figure.name)}</text>')
+            is_measured = math.isfinite(figure.median)
+            length = _length(figure.median, low, high) if is_measured else 0
             kind = "farcall" if figure.is_farcall else "other"
-            parts += [f'<text x="{_LABELS - 8}" y="{y}" text-anchor="end">{escape(figure.name)}</text>',
-                      f'<rect class="{kind}" x="{_LABELS}" y="{y - 11}" width="{length:.1f}" height="13" rx="2"/>',
-                      f'<text class="value" x="{_LABELS + length + 6:.1f}" y="{y}">{text_of(figure.median)}</text>']
+            if is_measured:
+                parts.append(
+                    f'<rect class="{kind}" x="{_LABELS}" y="{y - 11}" width="{length:.1f}" height="13" rx="2"/>')
+            value = text_of(figure.median) if is_measured else reason(figure)
+            parts.append(f'<text class="value" x="{_LABELS + length + 6:.1f}" y="{y}">{escape(value)}</text>')
     body = "\n".join(parts)
     height = y + 20
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import os
 import pickle
-import socket
-import traceback
 from concurrent.futures import BrokenExecutor, CancelledError
 
-from . import _pickling
+from . import _core, _pickling
 
 
 class Failure:
@@ -103,16 +101,18 @@ def of_status(status: str, text: str, node: int, kind: str = "") -> Exception:
 
 def describe(error: BaseException) -> tuple[bytes | None, str, str, int, str]:
     """Returns a description of a task's exception, which can be pickled in any case."""
+    from . import _exceptions
+
     try:
-        pickled: bytes | None = _pickling.dumps_whole(error)
+        pickled: bytes | None = _pickling.dumps_whole(error, _exceptions.reduced)
     except Exception:  # pylint: disable=broad-except
         pickled = None
     try:
-        text = "".join(traceback.format_exception(error))
+        text = _exceptions.text_of(error)
     except Exception:  # pylint: disable=broad-except
         text = f"{type(error).__name__}\n"
     short = text.strip().rsplit("\n", 1)[-1] if pickled is None else type(error).__name__
-    return pickled, short, text, os.getpid(), socket.gethostname()
+    return pickled, short, text, os.getpid(), os.uname().nodename
 
 
 def of_remote(description: tuple[bytes | None, str, str, int, str], node: int) -> BaseException:
@@ -127,5 +127,12 @@ def of_remote(description: tuple[bytes | None, str, str, int, str], node: int) -
     if not isinstance(error, BaseException):
         error = RemoteError(short)
     error.__cause__ = RemoteTraceback(text)
-    error.add_note(f"on node {node} (pid {pid}, host {host})")
+    try:
+        error.add_note(f"on node {node} (pid {pid}, host {host})")
+    except TypeError:
+        pass  # the class has another kind of notes
     return error
+
+
+_core.set_pickling(_pickling.dumps, pickle.loads, _pickling.loads, _pickling.load_arguments)
+_core.set_errors(of_status, of_remote)

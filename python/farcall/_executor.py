@@ -9,10 +9,9 @@ import os
 import signal
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
-from . import _arguments, _output, _worker
+from . import _arguments, _ends, _output, _worker
 from ._calls import Settings, name_of
 from ._frozen import Counted
 from ._future import Future
@@ -22,12 +21,14 @@ from ._pool import Pool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, ParamSpec, TypeVar
+
     from ._core import Results
     from ._frozen import FrozenFunction
 
-P = ParamSpec("P")
-T = TypeVar("T")
-E = TypeVar("E", bound="Executor")
+    P = ParamSpec("P")
+    T = TypeVar("T")
+    E = TypeVar("E", bound="Executor")
 
 
 class Place:
@@ -121,7 +122,9 @@ class Executor(concurrent.futures.Executor):
             settings.most_rss = _arguments.size("max_rss", max_rss)
         settings.threads = max(1, _cores() // max(count, 1)) if threads_per_worker is None else _arguments.whole(
             "threads_per_worker", threads_per_worker, 1)
-        self._timeout = None if call_timeout is None else _arguments.seconds("call_timeout", call_timeout)
+        self._timeout = _arguments.time_limit("call_timeout", call_timeout)
+        if urls is not None or count != 0:
+            _ends.refuse_to_make("an Executor")
         if urls is not None:
             from ._remote import Source
 
@@ -157,7 +160,7 @@ class Executor(concurrent.futures.Executor):
         The end of one of the two executors is the end of both.
         """
         made = Executor.__new__(Executor)
-        made._timeout = None if seconds is None else _arguments.seconds("seconds", seconds)
+        made._timeout = _arguments.time_limit("seconds", seconds)
         made._max_workers = self._max_workers
         made._pool = self._pool
         made._origin = self  # type: ignore[attr-defined] # which keeps the workers
@@ -214,6 +217,13 @@ class Executor(concurrent.futures.Executor):
             return worker.index
         return _arguments.worker(worker, len(self._places()))
 
+    def __len__(self) -> int:
+        """Returns the number of workers, 0 if calls run in this process."""
+        return self._max_workers
+
+    def __bool__(self) -> bool:
+        return True
+
     def __getitem__(self, index: int) -> Place:
         return Place(self, self.index_of(index))
 
@@ -239,25 +249,31 @@ class Executor(concurrent.futures.Executor):
         return await Creation(self, cls, args, kwargs, node, threads).wait_in_loop()
 
     def map(self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None,
-            chunksize: int | None = None, buffersize: int | None = None) -> Results[T]:
-        """Returns an iterator over `fn(*row)` for each row of `zip(*iterables)`, in their order.
+            chunksize: int | None = None, buffersize: int | None = None, unordered: bool = False) -> Results[T]:
+        """Returns an iterator over `fn(*row)` for each row of `zip(*iterables)`.
 
-        Reads the iterables only a little ahead, so that they may be infinite. A worker gets `chunksize` rows at a
-        time, by default as many as take about a millisecond. `buffersize` is the number of rows that are read ahead.
-        Raises TimeoutError if a result is not there `timeout` seconds after the call of map(). Results may be read
-        after shutdown(): the workers end after the last result, or when the iterator is closed.
+        Results come in the order of the rows, or, with `unordered`, as soon as they are ready. Reads the iterables only
+        a little ahead, so that they may be infinite. A worker gets `chunksize` rows at a time, by default as many as
+        take about a millisecond. `buffersize` is the number of rows that are read ahead. Raises TimeoutError if a
+        result is not there `timeout` seconds after the call of map(). Results may be read after shutdown(): the workers
+        end after the last result, or when the iterator is closed.
         """
-        return self._map(fn, iterables, timeout, chunksize, buffersize).results()
+        return self._map(fn, *_rows(iterables), timeout, chunksize, buffersize, unordered).results()
+
+    def starmap(self, fn: Callable[..., T], rows: Iterable[Iterable[Any]], *, timeout: float | None = None,
+                chunksize: int | None = None, buffersize: int | None = None, unordered: bool = False) -> Results[T]:
+        """Returns an iterator over `fn(*row)` for each of `rows`; see map()."""
+        return self._map(fn, iter(rows), False, timeout, chunksize, buffersize, unordered).results()
 
     def amap(self, fn: Callable[..., T], *iterables: Iterable[Any], chunksize: int | None = None,
              buffersize: int | None = None) -> AsyncIterator[T]:
         """Returns an asynchronous iterator over `fn(*row)` for each row, in their order, for `async for`; see map()."""
         from ._asyncio import results
 
-        return results(self._map(fn, iterables, None, chunksize, buffersize))
+        return results(self._map(fn, *_rows(iterables), None, chunksize, buffersize))
 
-    def _map(self, fn: Callable[..., Any], iterables: tuple[Iterable[Any], ...], timeout: float | None,
-             chunksize: int | None, buffersize: int | None) -> Map:
+    def _map(self, fn: Callable[..., Any], rows: Iterator[Any], is_flat: bool, timeout: float | None,
+             chunksize: int | None, buffersize: int | None, unordered: bool = False) -> Map:
         _arguments.function("the first argument of map()", fn)
         if chunksize is not None:
             chunksize = _arguments.whole("chunksize", chunksize, 1)
@@ -265,7 +281,12 @@ class Executor(concurrent.futures.Executor):
             buffersize = _arguments.whole("buffersize", buffersize, 1)
         end = None if timeout is None else time.monotonic() + timeout
         self._pool.check()
-        return Map(self._pool, fn, iterables, self._max_workers, chunksize, buffersize, end, self._timeout)
+        kind: type[Map] = Map
+        if unordered:
+            from ._unordered import UnorderedMap
+
+            kind = UnorderedMap
+        return kind(self._pool, fn, rows, is_flat, self._max_workers, chunksize, buffersize, end, self._timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Accepts no more calls, and ends the workers when the calls have ended. With `wait`, waits until then.
@@ -314,6 +335,11 @@ class Executor(concurrent.futures.Executor):
 
     def __reduce__(self) -> Any:
         return _peers, (self._pool.key, self._max_workers)
+
+
+def _rows(iterables: tuple[Iterable[Any], ...]) -> tuple[Iterator[Any], bool]:
+    """Returns an iterator over rows, and whether they are single arguments."""
+    return (iter(iterables[0]), True) if len(iterables) == 1 else (zip(*iterables), False)
 
 
 def _peers(key: int, workers: int) -> Any:

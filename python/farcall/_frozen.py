@@ -4,18 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
 
 from . import _core
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Any, ParamSpec, Protocol, TypeVar
 
     from ._future import Future
+
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
     class FrozenFunction(Protocol[P, T]):
         """Function with a number, as type checkers see it."""
@@ -25,9 +24,11 @@ if TYPE_CHECKING:
 
         def submit(self, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
             """Calls the function on a worker, and returns a future of the result."""
+            ...
 
         async def aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
             """Calls the function on a worker, and waits for the result in a coroutine of asyncio."""
+            ...
 
 
 class Frozen(_core.Function):

@@ -10,11 +10,18 @@ import time
 import types
 from collections import OrderedDict
 from collections.abc import Callable
-from hashlib import blake2b
-from typing import Any
 
 from . import _errors, _pickling
 from ._frozen import Frozen
+
+try:
+    from _blake2 import blake2b  # hashlib would load OpenSSL as well, in 2 ms
+except ImportError:
+    from hashlib import blake2b
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Types of functions that workers may import.
 KINDS = types.FunctionType, types.BuiltinFunctionType, type

@@ -8,11 +8,16 @@ import os
 import threading
 from collections.abc import Generator
 from concurrent.futures import _base
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _arguments, _core
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+else:
+    T = object  # the module typing takes 2 ms to import
 
 # Guards states of futures without a condition.
 _states = threading.RLock()
@@ -54,6 +59,10 @@ class Future(_core.Future, concurrent.futures.Future[T]):
     if TYPE_CHECKING:
         def result(self, timeout: float | None = None) -> T:
             """Returns the result, or raises the exception. Waits for them, at most for `timeout` seconds."""
+            ...
+
+        def __await__(self) -> Generator[Any, None, T]:
+            ...
 
     def _invoke_callbacks(self) -> None:
         # A callback that raises SystemExit must not end the thread of a pool, which would lose all later results.
@@ -76,11 +85,18 @@ class Future(_core.Future, concurrent.futures.Future[T]):
         """True if functions run when the future is ready."""
         return self._made is not None and bool(self._done_callbacks)
 
-    def _wait_for_result(self, timeout: float | None) -> T:
-        """Returns the result, after result() has not found it."""
+    def _wait_for_end(self, timeout: float | None) -> None:
+        """Waits for the result or the exception, after result() has found none."""
         if timeout is None and self.pool is not None and not self.has_ended():
             self.pool.help(self)
-        return concurrent.futures.Future.result(self, timeout)
+        if not self.has_ended():
+            with self._condition:
+                if not self.has_ended():
+                    self._condition.wait(timeout)
+        if not self.has_ended():
+            raise TimeoutError()
+        if self._state != _base.FINISHED:
+            raise concurrent.futures.CancelledError()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Returns the exception, or None if there is none. Waits like result()."""
@@ -110,7 +126,8 @@ class Future(_core.Future, concurrent.futures.Future[T]):
         self._invoke_callbacks()
         self.set_running_or_notify_cancel()
 
-    def __await__(self) -> Generator[Any, None, T]:
+    def _wait_in_loop(self) -> Generator[Any, None, T]:
+        """Returns the iterator of `await` for a future without a result."""
         from ._asyncio import wait
 
         return wait(self)

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
 
 from . import _arguments, _core, _functions
 from ._calls import Settings
 from ._future import Future
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class InPlace:

@@ -9,12 +9,15 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
-from . import _core
+from . import _core, _ends
 from ._future import Future
 from ._job_calls import Calls
 from ._listener import Listener, Output, start_job
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _CHANGES = {1: "joined", 2: "failed", 3: "removed"}
 _NO_NODE = 0xFFFFFFFF
@@ -315,6 +318,7 @@ class Job:
 
     def _begin(self, made: dict[str, Any], output: Any, on_node_change: Callable[[NodeEvent], Any] | None,
                is_spmd: bool) -> None:
+        _ends.refuse_to_make("a Job")
         if on_node_change is not None and not callable(on_node_change):
             raise TypeError("on_node_change must be a callable")
         receive = _output_of(output, made)
@@ -370,7 +374,10 @@ class Job:
     # ---- nodes
 
     def __len__(self) -> int:
-        """Returns how many nodes the job has had so far, with this process and nodes that have ended."""
+        """Returns how many nodes the job has had so far, with this process and nodes that have ended.
+
+        Counts at most 65,536: a later node gets the place of one that has ended, and is not counted.
+        """
         return _core.job_size(self.core)
 
     def __bool__(self) -> bool:
@@ -380,16 +387,20 @@ class Job:
         size = len(self)
         if not isinstance(number, int):
             raise TypeError(f"a node is given by a number from 0 on, not by {number!r}")
-        if not -size <= number < size:
-            raise IndexError(f"the job has no node {number}; its last node is {size - 1}")
-        return Node(self, number % size)
+        if -size <= number < size:
+            return Node(self, number % size)
+        if number >= 65536:  # a node that has the place of one that has ended
+            place = number % 65536
+            if place < size and number <= _core.latest_node(self.core, place):
+                return Node(self, number)
+        raise IndexError(f"the job has no node {number}; its last node is {size - 1}")
 
     def node(self, number: int) -> Node:
         """Returns the node with the number; job[number] is the same."""
         return self[number]
 
     def __iter__(self) -> Iterator[Node]:
-        return (Node(self, number) for number in range(len(self)))
+        return (Node(self, _core.latest_node(self.core, place)) for place in range(len(self)))
 
     @property
     def targets(self) -> list[Node]:

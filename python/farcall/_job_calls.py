@@ -6,14 +6,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import InvalidStateError
 from concurrent.futures._base import RUNNING
-from typing import Any
 
 from . import _core, _worker
+from ._calls import EXCEPTION, RESULT, set_outcome
 from ._errors import NodeFailed, UnknownFunction
 from ._functions import Functions
 from ._future import Future
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Time between two looks at signals.
 _SLICE_NS = 50_000_000
@@ -98,15 +101,9 @@ class Calls:
         return future
 
     def _counter(self) -> Any:
-        """Returns the counter of calls of the thread, if it runs a task; see farcall._peers."""
-        if not _worker.serves():
-            return None
-        from ._peers import Counter
+        from ._peers import counter_of
 
-        counter = getattr(self._local, "counter", None)
-        if counter is None:
-            counter = self._local.counter = Counter()
-        return counter
+        return counter_of(self._local)
 
     def _close(self, future: Future[Any]) -> None:
         counter = self._open.pop(future, None)
@@ -173,13 +170,7 @@ class Calls:
         while self._taken:
             future, has_failed, value = self._taken.popleft()
             self._close(future)
-            try:
-                if has_failed:
-                    future.set_exception(value)
-                else:
-                    future.set_result(value)
-            except InvalidStateError:
-                pass  # the program has set the future itself
+            set_outcome(future, EXCEPTION if has_failed else RESULT, value)
             del future, value
 
     def _run(self) -> None:

@@ -6,15 +6,18 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from . import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Time between two looks at signals.
 _SLICE_SECONDS = 0.05
 
-Output = Callable[[int, int, str], Any]
-Change = Callable[[int, int, int, str], Any]
+Output = Callable[[int, int, str], "Any"]
+Change = Callable[[int, int, int, str], "Any"]
 
 
 class _Start:
@@ -85,8 +88,8 @@ class Listener:
             for kind, node, other, text in events:
                 try:
                     self._pass_on(kind, node, other, text.decode("utf-8", "replace"))
-                except BaseException:  # pylint: disable=broad-except
-                    sys.excepthook(*sys.exc_info())
+                except BaseException as error:  # pylint: disable=broad-except
+                    sys.excepthook(type(error), error, error.__traceback__)
 
     def _pass_on(self, kind: int, node: int, other: int, text: str) -> None:
         if kind != 0:

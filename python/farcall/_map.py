@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import count, islice
-from typing import Any
 
 from . import _core, _errors
 from ._future import Future
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Chunks of map() take about this time on a worker.
 _CHUNK_SECONDS = 0.001
@@ -21,16 +24,19 @@ _numbers = count()
 
 
 class Map:
-    """State of a map()."""
+    """State of a map(), whose results come in the order of the rows.
 
-    def __init__(self, pool: Any, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], workers: int,
+    `rows` gives tuples of arguments, or single arguments if `is_flat`.
+    """
+
+    def __init__(self, pool: Any, function: Callable[..., Any], rows: Iterator[Any], is_flat: bool, workers: int,
                  chunksize: int | None, buffersize: int | None, end: float | None,
                  seconds: float | None = None) -> None:
         self._pool = pool
         self._seconds = None if seconds is None else seconds * (chunksize or 1)
         self._function = function
-        self._is_flat = len(iterables) == 1
-        self._rows: Iterator[Any] = iter(iterables[0]) if self._is_flat else zip(*iterables)
+        self._is_flat = is_flat
+        self._rows = rows
         self._is_adaptive = chunksize is None
         self._size = chunksize or 1
         self._most_ahead = buffersize
@@ -56,7 +62,7 @@ class Map:
             # Chunks of short calls are sent at once, so that workers need not wait for the next one.
             least = _CHUNKS_PER_WORKER if self._is_adaptive and self._size > 1 else 1
             future = self._pool.submit_chunk(self._function, chunk, self._is_flat, self._seconds, least)
-            self._chunks.append((future, len(chunk)))
+            self._add(future, len(chunk))
             self._ahead += len(chunk)
 
     def _may_send(self) -> bool:
@@ -73,9 +79,16 @@ class Map:
         """Returns an iterator over the results in their order, with a method close()."""
         return _core.Results(self.lists())
 
+    def _add(self, future: Future[Any], length: int) -> None:
+        self._chunks.append((future, length))
+
     def next_chunk(self) -> tuple[Future[Any], int] | None:
         """Returns the future of the next rows, and their number; or None if there are no more."""
         return self._chunks.popleft() if self._chunks else None
+
+    def _left(self) -> float | None:
+        """Returns the time that is left for the results, or None without a time limit."""
+        return None if self._end is None else self._end - time.monotonic()
 
     def take(self, length: int, outcome: tuple[list[Any], Any, float]) -> tuple[list[Any], Any]:
         """Sends more rows after the outcome of some. Returns their results, and the description of an exception."""
@@ -86,27 +99,30 @@ class Map:
             self._fill()
         return results, description
 
-    def lists(self) -> Iterator[list[Any]]:
-        """Yields lists of results in their order."""
+    def lists(self) -> Iterator[list[Any] | BaseException]:
+        """Yields lists of results in their order, and an exception of the function in its place."""
         try:
             while (chunk := self.next_chunk()) is not None:
                 future, length = chunk
-                left = None if self._end is None else self._end - time.monotonic()
-                results, description = self.take(length, future.result(left))
+                results, description = self.take(length, future.result(self._left()))
                 node = future.node
                 del future, chunk
                 yield results
                 if description is not None:
-                    raise _errors.of_remote(description, node or 0)
+                    yield _errors.of_remote(description, node or 0)
+                    return
         finally:
             self.close()
 
     def close(self) -> None:
         """Reads no more rows, and drops the results that were not read."""
         self._is_exhausted = True
+        self._cancel()
+        self._pool.end_map(self._number)
+
+    def _cancel(self) -> None:
         while self._chunks:
             self._chunks.popleft()[0].cancel()
-        self._pool.end_map(self._number)
 
     def __del__(self) -> None:
         if hasattr(self, "_number"):

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._errors import UnknownFunction
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._job import Node
 
 # Letters of ctypes' simple types that have other letters here.
@@ -19,6 +21,8 @@ _NAMES = {"f4": "f", "f8": "d", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4"
           "float32": "f", "float64": "d", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
           "uint32": "I", "int64": "q", "uint64": "Q"}
 _LETTERS = "bBhHiIlLqQnNfd?p"
+# Time limits from this one on, 285 years, are none. Nanoseconds have 64 bits.
+_LONGEST_SECONDS = 9e9
 
 
 class Direction:
@@ -102,9 +106,9 @@ def timeout_ns(timeout: float | None) -> int:
         return -1
     if not isinstance(timeout, (int, float)) or isinstance(timeout, bool):
         raise TypeError(f"timeout must be a number of seconds, and not {type(timeout).__name__}")
-    if timeout < 0:
-        raise ValueError("timeout must not be negative")
-    return int(timeout * 1e9)
+    if not timeout >= 0:
+        raise ValueError("timeout must not be negative" if timeout < 0 else "timeout must be a number, and not NaN")
+    return int(timeout * 1e9) if timeout < _LONGEST_SECONDS else -1
 
 
 def _named(name: Any, signature: str | None) -> tuple[str, str | None]:

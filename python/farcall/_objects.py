@@ -8,9 +8,12 @@ import pickle
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from . import _core, _functions, _worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Names of calls that are no methods of the object.
 READ, COPY, CLOSE = ":read", ":copy", ":close"

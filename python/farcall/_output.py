@@ -10,7 +10,10 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Longer lines are given in parts.
 _MOST_IN_A_LINE = 65536

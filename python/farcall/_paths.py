@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 
@@ -53,13 +54,14 @@ def get_include() -> str:
 def get_library() -> str:
     """Returns the path of farcall's library, for linking programs in C and C++. Raises FileNotFoundError."""
     names = ("libfarcall.so", "libfarcall.a")
-    places = [os.path.join(_PACKAGE, "lib"), _BUILD, os.path.join(_BUILD, "shared"), *_installed("lib")]
+    places = [os.path.join(_PACKAGE, "lib"), _BUILD, os.path.join(_BUILD, "lib"), *_installed("lib")]
     return _first("library of farcall", [os.path.join(place, name) for place in places for name in names])
 
 
 def get_cmake_dir() -> str:
     """Returns the folder for CMAKE_PREFIX_PATH or farcall_DIR in CMake. Raises FileNotFoundError."""
-    places = [os.path.join(_PACKAGE, "lib", "cmake", "farcall"), _BUILD, *_installed("lib", "cmake", "farcall")]
+    installed = [folder for place in _installed("lib", "cmake") for folder in sorted(glob.glob(place + "/farcall-*"))]
+    places = [os.path.join(_PACKAGE, "lib", "cmake", "farcall"), _BUILD, *reversed(installed)]
     config = _first("farcall-config.cmake", [os.path.join(place, "farcall-config.cmake") for place in places])
     return os.path.dirname(config)
 

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, wait
-from typing import Any
 
 from . import _arguments, _core, _errors, _worker
 from ._calls import (EXCEPTION, GRACE_SECONDS, NODE_FAILED, RESULT, RETURNED, STOPPED, UNKNOWN, Call, PlacedCall, Settings,
@@ -17,8 +16,14 @@ from ._executor import Executor
 from ._functions import Functions, apply_chunk
 from ._future import Future
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # Calls that a thread runs in a task that waits for them, within each other. Others run in threads of their own.
 _MOST_NESTED = 32
+# Limit for requests of the program that workers return calls. This process cannot count these requests.
+_MOST_ASKS = 1_000_000
 # Time after which calls to this worker are sent although no task waits for them, and number of such times without a
 # call after which the thread sleeps.
 _POLL_NS = 5_000_000
@@ -26,21 +31,26 @@ _MOST_IDLE_POLLS = 20
 
 
 class Counter:
-    """Calls of a task that have not ended. While there are some, another thread serves in place of the task."""
+    """Calls of a thread that have not ended. While there are some, another thread serves in place of a task's thread.
 
-    __slots__ = ("lock", "count")
+    If the thread runs no task, its calls may be calls for which a task waits without farcall's knowledge, for instance
+    by joining the thread. An additional thread then serves.
+    """
+
+    __slots__ = ("lock", "count", "is_of_task")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.count = 0
+        self.is_of_task = _worker.serves()
 
     def begin(self) -> None:
-        """Counts one more call of the calling task."""
+        """Counts one more call of the calling thread."""
         with self.lock:
             self.count += 1
             first = self.count == 1
         if first:
-            _worker.begin_wait()
+            _worker.begin_calls(self.is_of_task)
 
     def end(self) -> None:
         """Counts one call less."""
@@ -48,7 +58,15 @@ class Counter:
             self.count -= 1
             last = self.count == 0
         if last:
-            _worker.end_wait()
+            _worker.end_calls(self.is_of_task)
+
+
+def counter_of(local: threading.local) -> Counter:
+    """Returns the counter of the calls of the calling thread."""
+    counter: Counter | None = getattr(local, "counter", None)
+    if counter is None:
+        counter = local.counter = Counter()
+    return counter
 
 
 class Peers:
@@ -71,15 +89,6 @@ class Peers:
         self._idle_polls = 0
         threading.Thread(target=self._run, name="farcall-queue", daemon=True).start()
 
-    def _counter(self) -> Counter | None:
-        if not _worker.serves():
-            # Calls of a callback belong to the task whose call has ended.
-            return getattr(self._local, "counter", None)
-        counter = getattr(self._local, "counter", None)
-        if counter is None:
-            counter = self._local.counter = Counter()
-        return counter
-
     def submit(self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
                seconds: float | None = None, retries: int = 0) -> Future[Any]:
         """Calls a function on the next worker."""
@@ -97,7 +106,8 @@ class Peers:
     def _enqueue(self, call: Call, retries: int = 0) -> None:
         call.future.pool = self
         call.tries = -retries
-        self._send(call, self._counter())
+        # Calls of a callback belong to the thread whose call has ended.
+        self._send(call, counter_of(self._local))
 
     def _send(self, call: Call, counter: Counter | None) -> None:
         with self._lock:
@@ -108,7 +118,8 @@ class Peers:
                 self._turn = node
             call.future.node = node
             is_method = call.is_method or call.index is not None
-            if not is_method and node == self._own and counter is not None and call.seconds is None and call.kill_at is None:
+            may_run_here = counter is not None and counter.is_of_task and call.seconds is None and call.kill_at is None
+            if counter is not None and not is_method and node == self._own and may_run_here:
                 self._unsent[call] = counter
                 begins = not self._is_polling
                 self._is_polling = True
@@ -277,6 +288,9 @@ class Peers:
                 _worker.end_wait()
             return
         is_lost = outcome in (RETURNED, UNKNOWN)
+        if is_lost and call.is_refused(_MOST_ASKS):
+            _, outcome, value = call.refused(call.future.node or 0)
+            is_lost = False
         if outcome == UNKNOWN:
             call.function.unknown_to(call.future.node)
         if outcome == NODE_FAILED and call.tries < 0:

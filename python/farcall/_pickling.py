@@ -10,12 +10,15 @@ import types
 import weakref
 from collections import ChainMap
 from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PROTOCOL = 5
 
 
-class _Parts(list[Any]):
+class _Parts(list["Any"]):
     """Parts of a message that contains handles of actors. The actors live as long as the message."""
 
     handles: list[tuple[Any, int]]
@@ -60,8 +63,8 @@ def _keeping(parts: list[Any]) -> list[Any]:
 _pickler: Any = None
 
 
-def _by_value() -> Callable[..., bytes] | None:
-    """Returns a function like pickle.dumps() that uses cloudpickle, or None if cloudpickle is not installed."""
+def _by_value() -> Any:
+    """Returns the class of picklers that use cloudpickle, or None if cloudpickle is not installed."""
     global _pickler  # pylint: disable=global-statement
     try:
         import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -69,13 +72,28 @@ def _by_value() -> Callable[..., bytes] | None:
         return None
     if _pickler is None:
         _pickler = _pickler_with_files(cloudpickle.CloudPickler)
+    return _pickler
 
+
+def _dumps_by(pickler: Any) -> Callable[..., bytes]:
+    """Returns a function like pickle.dumps() that uses a class of picklers."""
     def dumps(value: object, protocol: int, buffer_callback: Any = None) -> bytes:
         file = io.BytesIO()
-        _pickler(file, protocol, buffer_callback).dump(value)
+        pickler(file, protocol, buffer_callback=buffer_callback).dump(value)
         return file.getvalue()
 
     return dumps
+
+
+def _reducing(base: Any, reduce: Callable[[object], Any]) -> Any:
+    """Returns a class of picklers that calls `reduce` for each object."""
+    inherited = getattr(base, "reducer_override", lambda self, value: NotImplemented)
+
+    def reducer_override(self: Any, value: object) -> Any:
+        made = reduce(value)
+        return inherited(self, value) if made is NotImplemented else made
+
+    return type("Pickler", (base,), {"reducer_override": reducer_override})
 
 
 def _pickler_with_files(base: Any) -> Any:
@@ -131,11 +149,12 @@ _HINTS = (("should only be shared between processes through inheritance",
           ("'generator' object", "a function can return list(generator) instead"))
 
 
-def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]:
+def _dumps(into: Callable[[Any, object], list[Any]], value: object,
+           reduce: Callable[[object], Any] | None = None) -> list[Any]:
     failure: Exception | None = None
     parts: list[Any] = []
     try:
-        parts = into(pickle.dumps, value)
+        parts = into(pickle.dumps if reduce is None else _dumps_by(_reducing(pickle.Pickler, reduce)), value)
     except Exception as error:  # pylint: disable=broad-except
         failure = error
     # Workers have another __main__, so its functions and classes are sent by value.
@@ -144,7 +163,7 @@ def _dumps(into: Callable[[Any, object], list[Any]], value: object) -> list[Any]
     by_value = _by_value()
     if by_value is not None:
         try:
-            return into(by_value, value)
+            return into(_dumps_by(by_value if reduce is None else _reducing(by_value, reduce)), value)
         except Exception as error:  # pylint: disable=broad-except
             _add_hint(error)
             raise
@@ -188,9 +207,9 @@ def dumps(value: object) -> list[Any]:
     return _keeping(parts) if _mentioned else parts
 
 
-def dumps_whole(value: object) -> bytes:
-    """Returns the pickle of a value as one piece."""
-    data: bytes = _dumps(_whole, value)[0]
+def dumps_whole(value: object, reduce: Callable[[object], Any] | None = None) -> bytes:
+    """Returns the pickle of a value as one piece. Calls `reduce` like the reducer_override() of a pickler."""
+    data: bytes = _dumps(_whole, value, reduce)[0]
     return data
 
 

@@ -9,13 +9,16 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from . import _core
 from ._calls import EXCEPTION, Call, Outcomes, PlacedCall, Worker
 from ._errors import NodeFailed
 from ._functions import Functions
 from ._future import Future
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Kind of a request about actors, as in actors.c.
 _GONE = 3

@@ -7,20 +7,21 @@ import functools
 import math
 import os
 import select
-import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
-from . import _arguments, _core, _functions
+from . import _arguments, _core, _ends, _functions
 from ._calls import (EXCEPTION, GRACE_SECONDS, NODE_FAILED, RESULT, RETURNED, STOPPED, UNKNOWN, Call, Outcomes,
                      PlacedCall, Settings, Worker, refuse_broken, settle)
 from ._errors import NodeFailed, Timeout, UnknownFunction
 from ._future import Future
 from ._staff import Staff
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Changes of nodes, as in farcall.h.
 _FAILED = 2
@@ -65,12 +66,12 @@ class Pool(Staff):
             self._start(settings.size)
         except BaseException:
             self.job.end()
-            self.express.close(_refuse)
+            self.express.close(_ends.refuse)
             self._close_output()
             raise
         self._thread = threading.Thread(target=self._run, name="farcall-queue")
         self._thread.daemon = True
-        _pools.add(self)
+        _ends.pools.add(self)
         self._thread.start()
         self.express.is_open = not self.needs_futures()
 
@@ -181,8 +182,8 @@ class Pool(Staff):
     def _check(self, may_be_shut: bool = False) -> None:
         if self._broken is not None:
             refuse_broken(self._broken)
-        if _is_ending or self._is_shut and not may_be_shut:
-            _refuse()
+        if _ends.is_ending() or self._is_shut and not may_be_shut:
+            _ends.refuse()
 
     def _count(self, worker: Worker) -> int:
         """Returns the number of calls that the worker has."""
@@ -552,7 +553,10 @@ class Pool(Staff):
         elif what in (RETURNED, UNKNOWN):
             if what == UNKNOWN:
                 call.function.unknown_to(node)
-            returned.append(call)
+            if call.is_refused(self.job.asks()):
+                outcomes.append(call.refused(node))
+            else:
+                returned.append(call)
         elif self._is_killed or call.is_method:
             self._explain_later(call, worker, value)
         elif not may_have_begun:
@@ -644,6 +648,11 @@ class Pool(Staff):
         self.cancel_pending()
         self.kill()
 
+    def leave_to_parent(self) -> None:
+        """Leaves the workers to the parent: the copy of this pool in a forked child does nothing any more."""
+        self._has_ended = True
+        self.express.is_open = False
+
     def _end(self) -> None:
         self.express.take_role()
         with self._lock:
@@ -654,40 +663,5 @@ class Pool(Staff):
         self.job.end()
         self._close_output()
         self.express.leave_role()
-        self.express.close(functools.partial(refuse_broken, self._broken) if self._broken else _refuse)
-        _pools.discard(self)
-
-
-def _refuse(*_: Any) -> Any:
-    raise RuntimeError("cannot schedule new futures after " + ("interpreter " if _is_ending else "") + "shutdown")
-
-
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-_is_ending = False
-
-
-def _finish_all() -> None:
-    """Lets all pools finish their calls, before the interpreter ends. After Ctrl-C, ends the calls instead."""
-    global _is_ending  # pylint: disable=global-statement
-    _is_ending = True
-    is_interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt
-    for pool in list(_pools):
-        pool.forget_maps()
-        pool.shut()
-        if is_interrupted:
-            pool.abandon()
-    for pool in list(_pools):
-        pool.wait()
-
-
-def _forget_all() -> None:
-    """In a forked child, leaves the pools to the parent."""
-    for pool in list(_pools):
-        pool._has_ended = True  # pylint: disable=protected-access
-        pool.express.is_open = False
-    _pools.clear()
-
-
-# Before the end of non-daemon threads, like executors of the standard library.
-threading._register_atexit(_finish_all)  # type: ignore[attr-defined] # pylint: disable=protected-access
-os.register_at_fork(after_in_child=_forget_all)
+        self.express.close(functools.partial(refuse_broken, self._broken) if self._broken else _ends.refuse)
+        _ends.pools.discard(self)

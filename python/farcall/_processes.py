@@ -10,10 +10,13 @@ import socket
 import sys
 import threading
 import time
-from typing import Any
 
 from . import _core, _zygote
 from ._errors import StartFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Descriptor of the host's socket in the zygote.
 _CHANNEL = 9
@@ -21,7 +24,7 @@ _CHANNEL = 9
 _MOST_AT_ONCE = 60
 _START = """import sys
 sys.path.insert(0, sys.argv[1])
-import farcall._zygote
+import farcall._functions, farcall._worker, farcall._zygote
 sys.path.pop(0)
 farcall._zygote.main()
 """
@@ -84,30 +87,22 @@ class Zygote:
 
     def known_end_of(self, pid: int, seconds: float = 0) -> str | None:
         """Says how a worker has ended, or returns None if it has not ended after this time."""
-        # The zygote tells the end of a worker once, and several calls of the worker may ask.
-        if pid not in self._ends:
-            text = self._wait_for_end(pid, seconds)
-            if text is None:
-                return None
-            self._ends[pid] = text
-        return self._ends[pid]
-
-    def _wait_for_end(self, pid: int, seconds: float) -> str | None:
         end = time.monotonic() + seconds
-        while True:
+        while (text := self._look_for_end(pid)) is None and time.monotonic() < end:
+            time.sleep(0.002)
+        return text
+
+    def _look_for_end(self, pid: int) -> str | None:
+        # The zygote tells the end of a worker once, and several threads may ask.
+        if pid not in self._ends:
             try:
                 status = self._ask(("status", pid))
             except StartFailed:
-                return "has ended"
-            if status is not None:
-                break
-            if time.monotonic() >= end:
-                return None
-            time.sleep(0.002)
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            return f"was killed by {signal.Signals(number).name if number in list(signal.Signals) else number}"
-        return f"has exited with status {os.WEXITSTATUS(status)}"
+                self._ends[pid] = "has ended"
+            else:
+                if status is not None:
+                    self._ends[pid] = _text_of(status)
+        return self._ends.get(pid)
 
     def job(self) -> Any:
         """Returns a new job for the workers."""
@@ -146,6 +141,14 @@ class Zygote:
                 os.waitpid(self.pid, 0)
             except ChildProcessError:
                 pass
+
+
+def _text_of(status: int) -> str:
+    """Describes the wait status of a worker that has ended."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return f"was killed by {signal.Signals(number).name if number in list(signal.Signals) else number}"
+    return f"has exited with status {os.WEXITSTATUS(status)}"
 
 
 def _authkey() -> bytes | None:

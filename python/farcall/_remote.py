@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import warnings
-from typing import Any
 
 from . import _core, _worker
 from ._errors import StartFailed, UnknownFunction
@@ -18,6 +17,10 @@ from ._functions import Functions
 from ._job import _output_of, _set_program, options_of, python_command
 from ._listener import Listener, start_job
 from ._serve import versions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _FAILED = 2
 _WHO = re.compile(r"^node \d+ \([^)]*\):? (process \d+ there )?")

@@ -38,8 +38,8 @@ def run_target() -> None:
         else:
             print("farcall: this program is a target of farcall; python -m farcall serve starts it", file=sys.stderr)
             code = 2
-    except BaseException:  # pylint: disable=broad-except
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:  # pylint: disable=broad-except
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         os._exit(code)
 

@@ -4,17 +4,25 @@
 from __future__ import annotations
 
 import atexit
+import copy
+import functools
+import operator
+import os
 import pickle
+import re
 import signal
 import struct
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from . import _core, _errors, _job, _pickling, _worker
 from ._job import Job, NodeEvent, options_of
 from ._native import timeout_ns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # A broadcast begins with a block of this size: kind, number of buffers, size of the pickle, and a short pickle.
 _BLOCK = 512
@@ -24,12 +32,56 @@ _SIZE = struct.Struct("<Q")
 _OBJECT, _BUFFER, _ERROR = range(3)
 _FAILED = 1 << 63
 
+# Kinds of core.combine().
+_REDUCE, _ALL_REDUCE, _SCAN = range(3)
+
+
+def _for_arrays(function: Callable[[Any, Any], Any],
+                each: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Returns a function that calls `each`, with the module NumPy, for arrays of NumPy, else `function`."""
+    def choose(left: Any, right: Any) -> Any:
+        if not isinstance(left, _arrays()):
+            return function(left, right)
+        numpy: Any = sys.modules["numpy"]
+        return numpy.asarray(each(numpy, left, right), left.dtype)
+
+    return choose
+
+
+# The named operations: their numbers in the C interface, and functions for objects.
+_OPERATIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
+    "sum": (1, operator.add),
+    "prod": (2, operator.mul),
+    "min": (3, _for_arrays(min, lambda numpy, left, right: numpy.where(right < left, right, left))),
+    "max": (4, _for_arrays(max, lambda numpy, left, right: numpy.where(left < right, right, left))),
+    "band": (5, operator.and_),
+    "bor": (6, operator.or_),
+    "bxor": (7, operator.xor),
+    "land": (8, _for_arrays(lambda left, right: bool(left and right),
+                            lambda numpy, left, right: numpy.logical_and(left, right))),
+    "lor": (9, _for_arrays(lambda left, right: bool(left or right),
+                           lambda numpy, left, right: numpy.logical_or(left, right))),
+}
+# Operations that are for integers.
+_FOR_INTEGERS = ("band", "bor", "bxor")
+# Numbers of types in the C interface, by the kind of the number and its size.
+_TYPES = {
+    "i": {1: 1, 2: 2, 4: 3, 8: 4},
+    "u": {1: 5, 2: 6, 4: 7, 8: 8},
+    "f": {4: 9, 8: 10},
+}
+_FORMATS = dict(enumerate("bhiqBHIQfd", 1))
+_KINDS = {**dict.fromkeys("bhilqn", "i"), **dict.fromkeys("BHILQN", "u"), **dict.fromkeys("fd", "f")}
+# Names of members and shapes in the format of a buffer, and letters for pointers, which mean nothing on other nodes.
+_NAMES = re.compile(r":[^:]*:|\([0-9,]*\)")
+_POINTERS = re.compile(r"[OPXz&]|Z(?![fdg])")
+
 
 class Equals(Job):
     """A job of equals. `rank` is the number of this process, and `size` the number of processes.
 
-    barrier(), allgather(), bcast() and end() are collectives: all processes call them in the same order, in the thread
-    that has made the job. Calls of other processes run in a thread of their own.
+    barrier(), allgather(), bcast(), reduce(), allreduce(), scan() and end() are collectives: all processes call them
+    in the same order, in the thread that has made the job. Calls of other processes run in a thread of their own.
     """
 
     def __init__(self, *, output: Any = None, timeout: float | None = None, **options: Any) -> None:
@@ -66,10 +118,10 @@ class Equals(Job):
 
     def end(self) -> None:
         """Ends the job, once all processes call this function and all calls have ended. Waits without a time limit."""
-        if self.has_ended:
+        if self.has_ended or self._pid != os.getpid():  # a forked child leaves the job to its parent
             return
         try:
-            _together(self.calls.close)
+            _uninterrupted(self.calls.close)
         except BaseException:
             self.abandon()
             raise
@@ -87,12 +139,22 @@ class Equals(Job):
     def _limit(self, timeout: float | None) -> int:
         return self._limit_ns if timeout is None else timeout_ns(timeout)
 
+    def _root(self, root: Any) -> int:
+        """Returns a rank as an int. Integers of NumPy are ranks, too."""
+        try:
+            rank = operator.index(root)
+        except TypeError:
+            rank = -1
+        if not 0 <= rank < self.size:
+            raise ValueError(f"root must be a rank from 0 to {self.size - 1}, and not {root!r}")
+        return rank
+
     def barrier(self, timeout: float | None = None) -> None:
         """Waits until all processes have called this function, at most for `timeout` seconds.
 
         After farcall.Timeout, no collective of the job can succeed.
         """
-        _together(_core.barrier, self.core, self._limit(timeout))
+        _core.barrier(self.core, self._limit(timeout))
 
     def allgather(self, value: Any, timeout: float | None = None) -> list[Any]:
         """Returns a list of the values of all processes, in the order of the ranks. The values are pickled.
@@ -109,12 +171,12 @@ class Equals(Job):
             head = _SIZE.pack(len(data) | _FAILED)
         space = _BLOCK - _SIZE.size
         block = head + data[:space].ljust(space, b"\0")
-        blocks = memoryview(_together(_core.all_gather, self.core, block, limit))
+        blocks = memoryview(_core.all_gather(self.core, block, limit))
         sizes = [_SIZE.unpack_from(blocks, i * _BLOCK)[0] for i in range(self.size)]
         longest = max(size & ~_FAILED for size in sizes)
         parts, length, skip = blocks, _BLOCK, _SIZE.size
         if longest > space:
-            parts = memoryview(_together(_core.all_gather, self.core, data.ljust(longest, b"\0"), limit))
+            parts = memoryview(_core.all_gather(self.core, data.ljust(longest, b"\0"), limit))
             length, skip = longest, 0
         if failure is not None:
             raise failure
@@ -133,10 +195,51 @@ class Equals(Job):
         the same size, which is filled without a pickle, and returned. Without one, they get an array of NumPy like the
         root's, or a bytearray. Other values are pickled.
         """
-        if not isinstance(root, int) or not 0 <= root < self.size:
-            raise ValueError(f"root must be a rank from 0 to {self.size - 1}, and not {root!r}")
+        root = self._root(root)
         limit = self._limit(timeout)
         return self._send(value, root, limit) if self.rank == root else self._receive(value, root, limit)
+
+    def allreduce(self, value: Any, op: str | Callable[[Any, Any], Any] = "sum", timeout: float | None = None) -> Any:
+        """Combines the values of all processes, in the order of the ranks, and returns the result on all of them.
+
+        `op` is "sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", or an associative function of two
+        values. A named operation combines arrays of NumPy, and other writable buffers of numbers, element by element,
+        without a pickle; the result is a new buffer. The buffers of all processes must have the same size and type.
+        Other values are pickled, and also arrays whose elements are no integers, floats or doubles. If an operation
+        raises an exception, all processes get it.
+        """
+        return self._combine(_ALL_REDUCE, value, op, 0, timeout)
+
+    def reduce(self, value: Any, op: str | Callable[[Any, Any], Any] = "sum", root: int = 0,
+               timeout: float | None = None) -> Any:
+        """Combines values like allreduce(). Returns the result on the process `root`, and None on the others."""
+        root = self._root(root)
+        return self._combine(_REDUCE, value, op, root, timeout)
+
+    def scan(self, value: Any, op: str | Callable[[Any, Any], Any] = "sum", timeout: float | None = None) -> Any:
+        """Combines values like allreduce(). Each process gets the result of the processes up to itself."""
+        return self._combine(_SCAN, value, op, 0, timeout)
+
+    def _combine(self, kind: int, value: Any, op: str | Callable[[Any, Any], Any], root: int,
+                 timeout: float | None) -> Any:
+        limit = self._limit(timeout)
+        if not callable(op) and (not isinstance(op, str) or op not in _OPERATIONS):
+            raise ValueError(f"op must be a function or one of {', '.join(_OPERATIONS)}, and not {op!r}")
+        has_result = kind != _REDUCE or self.rank == root
+        operation = None if callable(op) else _OPERATIONS[op][0]
+        number = None if operation is None else _type_of(value)
+        if operation is not None and number is not None:
+            if op in _FOR_INTEGERS and number in _TYPES["f"].values():
+                raise ValueError(f"the operation {op!r} is for integers")
+            result = _copy_of(value, number)
+            _core.combine(self.core, kind, result, number, operation, root, limit)
+            return result if has_result else None
+        values = self.allgather(value, timeout)
+        if not has_result:
+            return None
+        if kind == _SCAN:
+            del values[self.rank + 1:]
+        return functools.reduce(op if callable(op) else _OPERATIONS[op][1], values)
 
     def _send(self, value: Any, root: int, limit: int) -> Any:
         failure: BaseException | None = None
@@ -150,38 +253,38 @@ class Equals(Job):
         except Exception as error:  # pylint: disable=broad-except
             failure, kind, data = error, _ERROR, f"{type(error).__name__}: {error}".encode()
         head = _HEAD.pack(kind, len(buffers), len(data)) + data[:_BLOCK - _HEAD.size]
-        _together(_core.broadcast, self.core, head.ljust(_BLOCK, b"\0"), root, limit)
+        _core.broadcast(self.core, head.ljust(_BLOCK, b"\0"), root, limit)
         if len(data) > _BLOCK - _HEAD.size:
-            _together(_core.broadcast, self.core, data, root, limit)
+            _core.broadcast(self.core, data, root, limit)
         if buffers:
             sizes = b"".join(_SIZE.pack(memoryview(buffer).nbytes) for buffer in buffers)
-            _together(_core.broadcast, self.core, sizes, root, limit)
+            _core.broadcast(self.core, sizes, root, limit)
         for buffer in buffers:
-            _together(_core.broadcast, self.core, buffer, root, limit)
+            _core.broadcast(self.core, buffer, root, limit)
         if failure is not None:
             raise failure
         return value
 
     def _receive(self, value: Any, root: int, limit: int) -> Any:
         block = bytearray(_BLOCK)
-        _together(_core.broadcast, self.core, block, root, limit)
+        _core.broadcast(self.core, block, root, limit)
         kind, count, size = _HEAD.unpack_from(block)
         data = block[_HEAD.size:_HEAD.size + size]
         if size > _BLOCK - _HEAD.size:
             data = bytearray(size)
-            _together(_core.broadcast, self.core, data, root, limit)
+            _core.broadcast(self.core, data, root, limit)
         if kind == _ERROR:
             raise _not_sent(root, bytes(data))
         sizes: tuple[int, ...] = ()
         if count:
             packed = bytearray(count * _SIZE.size)
-            _together(_core.broadcast, self.core, packed, root, limit)
+            _core.broadcast(self.core, packed, root, limit)
             sizes = struct.unpack(f"<{count}Q", packed)
         own = _writable(value)
         fits = own is not None and sizes == (own.nbytes,)
         buffers: list[Any] = [own] if fits else [bytearray(each) for each in sizes]
         for buffer in buffers:
-            _together(_core.broadcast, self.core, buffer, root, limit)
+            _core.broadcast(self.core, buffer, root, limit)
         if fits:
             return value
         if own is not None and count:
@@ -189,14 +292,15 @@ class Equals(Job):
         return buffers[0] if kind == _BUFFER else pickle.loads(data, buffers=buffers)
 
 
-def _together(collective: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a collective. Ctrl-C then ends the process, because collectives cannot be interrupted."""
+def _uninterrupted(end: Callable[[], None]) -> None:
+    """Calls a function that signals cannot interrupt. Ctrl-C then ends the process."""
     if (threading.current_thread() is not threading.main_thread()
             or signal.getsignal(signal.SIGINT) is not signal.default_int_handler):
-        return collective(*arguments)
+        end()
+        return
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        return collective(*arguments)
+        end()
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -205,13 +309,47 @@ def _not_sent(rank: int, text: bytes) -> _errors.RemoteError:
     return _errors.RemoteError(f"node {rank} could not send its value: {text.decode(errors='replace')}")
 
 
+def _arrays() -> tuple[Any, ...]:
+    """Returns the class of arrays of NumPy, if the program has imported NumPy."""
+    numpy: Any = sys.modules.get("numpy")
+    return () if numpy is None else (numpy.ndarray,)
+
+
 def _writable(value: Any) -> memoryview | None:
-    """Returns the bytes of a writable buffer without gaps, or None for other values."""
+    """Returns the bytes of a writable buffer without gaps and pointers, or None for other values."""
     try:
         view = memoryview(value)
-    except TypeError:
+        if view.readonly or not view.c_contiguous or _POINTERS.search(_NAMES.sub("", view.format)):
+            return None
+        return pickle.PickleBuffer(value).raw()  # casts buffers of any type
+    except (TypeError, ValueError, BufferError):
         return None
-    return None if view.readonly or not view.c_contiguous else view.cast("B")
+
+
+def _type_of(value: Any) -> int | None:
+    """Returns the number of the type that the numbers of an array or buffer have, or None for other values."""
+    if isinstance(value, _arrays()):
+        return _TYPES.get(value.dtype.kind, {}).get(value.itemsize) if value.dtype.isnative else None
+    try:
+        view = memoryview(value)
+    except (TypeError, ValueError, BufferError):
+        return None
+    kind = _KINDS.get(view.format.lstrip("@=<"))
+    if kind is None or view.readonly or not view.c_contiguous:
+        return None
+    return _TYPES[kind].get(view.itemsize)
+
+
+def _copy_of(value: Any, number: int) -> Any:
+    """Returns a copy of an array or buffer, whose type _type_of() has told, in new memory without gaps."""
+    if isinstance(value, _arrays()):
+        return value.copy(order="C")
+    if not isinstance(value, memoryview):
+        return copy.copy(value)
+    made = memoryview(bytearray(value))
+    # cast() knows native formats only.
+    native: Any = value.format if len(value.format) == 1 else _FORMATS[number]
+    return made.cast(native) if value.ndim == 1 else made.cast(native, value.shape or ())
 
 
 def _serve() -> None:

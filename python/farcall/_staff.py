@@ -10,13 +10,16 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import BrokenExecutor
-from typing import Any
 
 from . import _core, _functions, _output, _processes
 from ._calls import Call, Outcomes, Settings, Worker, rss_of, settle
 from ._errors import NodeFailed, StartFailed
 from ._future import Future
 from ._placed import PlacedCalls, by_key, keys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Time for which calls wait for the reason of the end of their worker. A system that writes a core file may need it.
 _REPORT_SECONDS = 10.0

@@ -8,9 +8,12 @@ import os
 import signal
 import sys
 import threading
-from typing import Any
 
 from . import _core, _errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 job: Any = None
 _parked: list[threading.Lock] = []
@@ -32,8 +35,9 @@ def main(socket: int) -> bool:
     _thread.serves = True
     _core.serve()
     atexit._run_exitfuncs()  # pylint: disable=protected-access
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # the host may have closed its descriptors
+            stream.flush()
     return True
 
 
@@ -47,27 +51,44 @@ def begin_wait() -> None:
 
     If no other thread takes calls, a helper thread begins to, so that the calls that the task waits for can run.
     """
-    if not _core.begin_wait():
-        return
+    if _core.begin_wait():
+        _start_helper()
+
+
+def _start_helper() -> None:
     if _parked:
         _parked.pop().release()
     else:
         threading.Thread(target=_help, name="farcall-helper", daemon=True).start()
 
 
-def _begin_call() -> None:
-    if serves():
-        begin_wait()
-
-
-def _end_call() -> None:
-    if serves():
-        end_wait()
-
-
 def end_wait() -> None:
     """Says that the task of begin_wait() goes on."""
     _core.end_wait()
+
+
+def begin_calls(is_of_task: bool) -> None:
+    """Says that the calling thread waits for calls, or may wait for them. True is for a thread that runs a task."""
+    if is_of_task:
+        begin_wait()
+    elif _core.begin_calls():
+        _start_helper()
+
+
+def end_calls(is_of_task: bool) -> None:
+    """Says that the calls of begin_calls() have ended."""
+    if is_of_task:
+        end_wait()
+    else:
+        _core.end_calls()
+
+
+def _begin_call() -> None:
+    begin_calls(serves())
+
+
+def _end_call() -> None:
+    end_calls(serves())
 
 
 def _help() -> None:

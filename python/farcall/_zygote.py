@@ -14,9 +14,12 @@ import signal
 import socket
 import struct
 import sys
-from typing import Any
 
 from . import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # A message is the length of a pickle, with descriptors attached, and the pickle.
 LENGTH = struct.Struct("<Q")
@@ -184,7 +187,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     _close_others(descriptor)
-    host = os.pidfd_open(pid)
+    try:
+        host = os.pidfd_open(pid)
+    except ProcessLookupError:
+        os._exit(0)
     if os.getppid() != pid:
         os._exit(0)
     _Zygote(socket.socket(fileno=descriptor)).serve(host)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import farcall
 
-from ._bench_cases import loop, round_trip
+from ._bench_measure import loop, round_trip
 from .bench import pin
 
 

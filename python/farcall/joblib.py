@@ -13,6 +13,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+# pyright takes this file for joblib if joblib is not installed.
+# pyright: reportAttributeAccessIssue=false, reportIncompatibleMethodOverride=false
 import joblib  # type: ignore[import-not-found,import-untyped,unused-ignore]
 from joblib._parallel_backends import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
     AutoBatchingMixin,
@@ -96,9 +98,11 @@ class FarcallBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return n_jobs if self._given is None else min(n_jobs, max(most, 1))
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, prefer: Any = None, require: Any = None,
+                  initializer: Callable[..., Any] | None = None, initargs: tuple[Any, ...] = (),
                   **unused: Any) -> int:
         """Prepares the workers for calls, and returns how many calls run at the same time.
 
+        `initializer` and `initargs` are parameters of joblib.Parallel, for executors that the program has not given.
         Ignores settings of joblib for the files by which other backends share arrays.
         """
         del prefer, require, unused
@@ -108,7 +112,10 @@ class FarcallBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self.parallel = parallel
         if self._given is None:
             threads = self.inner_max_num_threads or max(1, joblib.cpu_count() // count)
-            self._shared = _borrow(count, threads, self._options)
+            options = self._options
+            if initializer is not None:
+                options = {**options, "initializer": initializer, "initargs": initargs}
+            self._shared = _borrow(count, threads, options)
         return count
 
     def _executor(self) -> Executor:

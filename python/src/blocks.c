@@ -64,7 +64,8 @@ struct fcp_store {
   uint64_t unused_bytes;
   uint64_t used_bytes;
   uint64_t time;
-  unsigned char* shares; ///< for each node: 0 if unknown, 1 if it can map blocks, 2 if not
+  /// For each of the first 65,536 nodes: 0 if unknown, 1 if it can map blocks, 2 if not.
+  unsigned char* shares;
   uint32_t share_count;
 };
 
@@ -522,6 +523,7 @@ PyObject* fcp_set_sharing(PyObject* module, PyObject* yes) {
 bool fcp_may_share(fcp_store* store, uint32_t id) {
   if (!is_sharing || store == NULL || store->job == NULL) return false;
   if (id == store->own) return true;
+  if (id > UINT16_MAX) return is_on_this_machine(store, id); // it has the place of an ended node
   if (id >= fc_job_size(store->job)) return false;
   pthread_mutex_lock(&store->mutex);
   unsigned char known = id < store->share_count ? store->shares[id] : 0;

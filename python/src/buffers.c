@@ -79,13 +79,21 @@ static PyObject* transfer(PyObject* arguments, bool is_put) {
   const size_t bytes = (size_t)view.len;
   fc_job* const handle = job->job;
   fc_status status = fc_part(span, offset, bytes, &part);
+  fc_future* copy = NULL;
+  fc_future* left = NULL;
+  fcp_end_left_copies();
   if (status == FC_OK) {
-    FCP_BEGIN_USE(job)
-    status = is_put ? fc_put_within(handle, part, view.buf, bytes, timeout_ns)
-                    : fc_get_within(handle, part, view.buf, bytes, timeout_ns);
-    FCP_END_USE
+    FCP_BEGIN_WAIT(job)
+    status = is_put ? fc_put_async_within(handle, part, view.buf, bytes, timeout_ns, &copy)
+                    : fc_get_async_within(handle, part, view.buf, bytes, timeout_ns, &copy);
+    status = fcp_await_copy(status, copy, &left);
+    FCP_END_WAIT
   }
-  PyBuffer_Release(&view);
+  if (left != NULL) {
+    fcp_leave_copy(left, &view, NULL);
+  } else {
+    PyBuffer_Release(&view);
+  }
   return none_or_error(status);
 }
 
@@ -114,8 +122,13 @@ PyObject* fcp_copy(PyObject* module, PyObject* arguments) {
   if (job == NULL) return NULL;
   fc_job* const handle = job->job;
   fc_status status;
-  FCP_BEGIN_USE(job)
-  status = fc_copy_within(handle, from, to, timeout_ns);
-  FCP_END_USE
+  fc_future* copy = NULL;
+  fc_future* left = NULL;
+  fcp_end_left_copies();
+  FCP_BEGIN_WAIT(job)
+  status = fc_copy_async_within(handle, from, to, timeout_ns, &copy);
+  status = fcp_await_copy(status, copy, &left);
+  FCP_END_WAIT
+  if (left != NULL) fcp_leave_copy(left, NULL, NULL);
   return none_or_error(status);
 }

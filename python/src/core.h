@@ -131,6 +131,18 @@ PyObject* fcp_zero_copy(PyObject* module, PyObject* step);
 /// True in such a part of the calling thread.
 bool fcp_wants_views(void);
 
+// ---- copies whose caller waits (copies.c) -------------------------------------------------------
+
+/// Waits for a copy between FCP_BEGIN_WAIT and FCP_END_WAIT, and drops it. `begun` is the status of
+/// the function that has begun it. If a signal ends the wait, sets `*left` to the copy, which goes
+/// on, and returns FC_INTERRUPTED.
+fc_status fcp_await_copy(fc_status begun, fc_future* copy, fc_future** left);
+/// Keeps the buffer, whose owner gives it away, and the memory until the copy has ended. Both may
+/// be NULL.
+void fcp_leave_copy(fc_future* copy, Py_buffer* buffer, PyObject* memory);
+/// Releases the memory of such copies that have ended.
+void fcp_end_left_copies(void);
+
 // ---- views of memory (views.c) ------------------------------------------------------------------
 
 /// Adds the type View, on which arrays stand.
@@ -250,6 +262,11 @@ bool fcp_append_raw(fcp_bytes* to, const void* bytes, size_t size);
 void fcp_bytes_init(fcp_bytes* bytes);
 void fcp_bytes_clear(fcp_bytes* bytes);
 
+enum { fcp_small_bytes = 9 };
+
+/// Stores a number, a bool or an empty tuple in the plain encoding, in at most fcp_small_bytes.
+/// Returns the number of bytes, or 0 for other values.
+size_t fcp_put_small(char* to, PyObject* value);
 /// Appends a value in the plain encoding. Returns 1, or 0 if the value has another type, or -1.
 /// Adds long bytes and texts to the views of the message.
 int fcp_put_value(fcp_message* to, PyObject* value);
@@ -332,6 +349,7 @@ struct fcp_job {
   PyObject* after_wait;  ///< called after it
   PyObject* events;      ///< events.c: kept while farcall may use it, or NULL
   size_t users;          ///< threads between FCP_BEGIN_USE and FCP_END_USE
+  uint64_t asks;         ///< how often workers were asked to return calls that they have not begun
   uint32_t forks;        ///< fcp_forks() when the job was made
 };
 
@@ -346,6 +364,21 @@ struct fcp_job {
   Py_END_ALLOW_THREADS                                                                             \
   --fcp_used->users;                                                                               \
   }
+
+/// Like FCP_BEGIN_USE and FCP_END_USE. In between, waits of functions that are named at
+/// fc_set_interrupt() end with FC_INTERRUPTED if a handler of a signal raises an exception, which
+/// is then set.
+#define FCP_BEGIN_WAIT(job_in_use)                                                                 \
+  FCP_BEGIN_USE(job_in_use)                                                                        \
+  fc_set_interrupt(&fcp_is_interrupted, &_save);
+
+#define FCP_END_WAIT                                                                               \
+  fc_set_interrupt(NULL, NULL);                                                                    \
+  FCP_END_USE
+
+/// Runs handlers of signals. Returns true if one has raised an exception. `*state` is a pointer to
+/// the state of the thread, which does not have the GIL.
+bool fcp_is_interrupted(void* state);
 
 /// Ends the job. Calls of other threads fail.
 void fcp_end_job(fcp_job* job);
@@ -434,7 +467,9 @@ void fcp_run_taken(const fc_taken* call, PyObject* function);
 fc_status fcp_ask_to_return(fc_node node);
 /// Sends a message to a function of the node without waiting, or returns FC_WOULD_BLOCK.
 fc_status fcp_tell(fc_node node, fc_function function, const void* bytes, size_t size);
+PyObject* fcp_begin_calls(PyObject* module, PyObject* unused);
 PyObject* fcp_begin_wait(PyObject* module, PyObject* unused);
+PyObject* fcp_end_calls(PyObject* module, PyObject* unused);
 PyObject* fcp_end_wait(PyObject* module, PyObject* unused);
 PyObject* fcp_die_with_parent(PyObject* module, PyObject* unused);
 

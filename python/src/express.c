@@ -26,13 +26,17 @@ static const double short_seconds = 20e-6;
 
 enum { most_ahead = 512, most_taken = 64 };
 
-/// Calls of a node in the order in which they were sent.
+/// Calls of the nodes of a place in the order in which they were sent. The place of a node is its
+/// number modulo 65,536. If a node has got the place of one that has ended, the calls of the ended
+/// node stay in the list until they are taken.
 typedef struct list {
   fcp_future* first;
   fcp_future* last;
   uint32_t count;
   double since; ///< time at which the first call has begun, at the earliest
 } list;
+
+static uint32_t place_of(uint32_t node) { return node & 0xffff; }
 
 typedef struct fcp_express {
   PyObject ob_base;
@@ -43,7 +47,7 @@ typedef struct fcp_express {
   PyObject* refuse;       ///< function for submit() after close(), or NULL
   PyObject* append;       ///< append(completion) leaves a completion to the pool's thread
   PyTypeObject* kinds[3]; ///< types of functions that `by_name` may contain
-  list* lists;            ///< by the numbers of the nodes
+  list* lists;            ///< by the places of the nodes
   uint32_t list_count;
   size_t total; ///< calls in all lists
   uint64_t next;
@@ -99,7 +103,7 @@ static int express_traverse(PyObject* object, visitproc visit, void* arg) {
 
 /// Takes a future out of its list, which has owned it.
 static void unlink_future(fcp_express* self, fcp_future* f) {
-  list* const from = &self->lists[f->node];
+  list* const from = &self->lists[place_of(f->node)];
   *(f->previous == NULL ? &from->first : &f->previous->next) = f->next;
   *(f->next == NULL ? &from->last : &f->next->previous) = f->previous;
   f->next = NULL;
@@ -146,8 +150,9 @@ static void express_dealloc(PyObject* object) {
 
 /// Returns the list of a node, or NULL if memory is missing.
 static list* list_of(fcp_express* self, uint32_t node) {
-  if (node >= self->list_count) {
-    const uint32_t count = node + 16;
+  const uint32_t place = place_of(node);
+  if (place >= self->list_count) {
+    const uint32_t count = place + 16;
     list* const lists = realloc(self->lists, count * sizeof *lists);
     if (lists == NULL) {
       PyErr_NoMemory();
@@ -157,7 +162,7 @@ static list* list_of(fcp_express* self, uint32_t node) {
     self->lists = lists;
     self->list_count = count;
   }
-  return &self->lists[node];
+  return &self->lists[place];
 }
 
 static void append_future(fcp_express* self, list* to, fcp_future* f) {
@@ -174,7 +179,7 @@ static void append_future(fcp_express* self, list* to, fcp_future* f) {
 
 /// Estimates the time of a call, after a node has ended some. A long call counts at once.
 static void measure(fcp_express* self, uint32_t node, uint32_t count) {
-  list* const of = &self->lists[node];
+  list* const of = &self->lists[place_of(node)];
   const double now = (double)fcp_now_ns() * 1e-9;
   const double seconds = (now - of->since) / count;
   of->since = now;
@@ -493,7 +498,8 @@ static PyObject* express_calls(PyObject* object, PyObject* node_object) {
   const fcp_express* const self = (fcp_express*)object;
   const unsigned long node = PyLong_AsUnsignedLong(node_object);
   if (PyErr_Occurred()) return NULL;
-  return PyLong_FromUnsignedLong(node < self->list_count ? self->lists[node].count : 0);
+  const uint32_t place = place_of((uint32_t)node);
+  return PyLong_FromUnsignedLong(place < self->list_count ? self->lists[place].count : 0);
 }
 
 /// window(): the number of calls that a node gets at a time.
@@ -507,7 +513,8 @@ static PyObject* express_since(PyObject* object, PyObject* node_object) {
   const fcp_express* const self = (fcp_express*)object;
   const unsigned long node = PyLong_AsUnsignedLong(node_object);
   if (PyErr_Occurred()) return NULL;
-  return PyFloat_FromDouble(node < self->list_count ? self->lists[node].since : 0);
+  const uint32_t place = place_of((uint32_t)node);
+  return PyFloat_FromDouble(place < self->list_count ? self->lists[place].since : 0);
 }
 
 /// total(): the number of calls that Express has sent, and that have not ended.

@@ -28,8 +28,14 @@ typedef struct fcp_message_object {
   bool is_made;
 } fcp_message_object;
 
-/// Number of times that a call is sent to workers that do not know the function.
-enum { most_refusals = 1000 };
+enum {
+  /// Number of times that workers may refuse a call because they do not know the function, or
+  /// return it unasked.
+  most_refusals = 1000,
+  /// Limit for requests of the host that workers return calls. A worker cannot count these
+  /// requests.
+  most_asks = 1000000
+};
 
 static PyTypeObject* function_type;
 static PyTypeObject* message_type;
@@ -265,15 +271,17 @@ static PyObject* call_once(fcp_function_object* self, fcp_message* m, enum fcp_k
   return result;
 }
 
-/// Calls the function until a worker has run the call. Gives up if workers do not learn the
-/// function.
+/// Calls the function until a worker has run the call. Gives up if workers refuse it too often.
 static PyObject* call_until_run(fcp_function_object* self, fcp_message* m) {
-  for (int refusals = 0; refusals < most_refusals;) {
+  const fcp_job* const job = self->job;
+  const uint64_t asked = job->is_host ? job->asks : 0;
+  for (uint64_t refusals = 0;; ++refusals) {
+    const uint64_t asks = job->is_host ? job->asks - asked : most_asks;
+    if (refusals >= most_refusals + asks) break;
     enum fcp_kind kind = FCP_PLAIN;
     PyObject* const result = call_once(self, m, &kind);
     if (result != NULL || PyErr_Occurred() || PyErr_CheckSignals() != 0) return result;
     if (kind == FCP_STOPPED) break; // nobody can stop the call
-    if (kind == FCP_UNDEFINED) ++refusals;
   }
   PyErr_SetString(PyExc_RuntimeError, "a worker is broken: it refuses a call again and again");
   return NULL;

@@ -147,11 +147,18 @@ static PyObject* future_forget(PyObject* object, PyObject* unused) {
   Py_RETURN_NONE;
 }
 
-static PyObject* result_of(fcp_future* self) {
-  if (self->state != FCP_FINISHED || self->exception != NULL) return NULL;
-  PyObject* const result = self->result == NULL ? Py_None : self->result;
-  Py_INCREF(result);
-  return result;
+/// Returns the result, or raises the exception. Returns NULL without an exception if there is
+/// neither. Raised here, exceptions have no frames of Python code between raiser and caller.
+static PyObject* outcome_of(fcp_future* self) {
+  if (self->state != FCP_FINISHED) return NULL;
+  if (self->exception == NULL || self->exception == Py_None) {
+    PyObject* const result = self->result == NULL ? Py_None : self->result;
+    Py_INCREF(result);
+    return result;
+  }
+  if (PyExceptionInstance_Check(self->exception))
+    PyErr_SetObject((PyObject*)Py_TYPE(self->exception), self->exception);
+  return NULL;
 }
 
 /// result(timeout=None)
@@ -168,14 +175,73 @@ static PyObject* future_result(PyObject* object, PyObject* const* arguments, Py_
     PyErr_SetString(PyExc_TypeError, "result() takes one argument, timeout");
     return NULL;
   }
-  PyObject* result = result_of(self);
-  if (result != NULL) return result;
+  PyObject* result = outcome_of(self);
+  if (result != NULL || PyErr_Occurred()) return result;
   if (timeout == Py_None && self->express != NULL && !fcp_future_has_ended(self)) {
     if (fcp_help(self->express, self) != 0) return NULL;
-    result = result_of(self);
-    if (result != NULL) return result;
+    result = outcome_of(self);
+    if (result != NULL || PyErr_Occurred()) return result;
   }
-  return PyObject_CallMethod(object, "_wait_for_result", "O", timeout);
+  PyObject* const ended = PyObject_CallMethod(object, "_wait_for_end", "O", timeout);
+  if (ended == NULL) return NULL;
+  Py_DECREF(ended);
+  result = outcome_of(self);
+  if (result == NULL && !PyErr_Occurred())
+    PyErr_SetString(PyExc_TypeError, "the exception of the future is no exception");
+  return result;
+}
+
+// ---- await --------------------------------------------------------------------------------------
+
+/// Iterator that ends at once with a value, which is then the result of `await`.
+typedef struct ended_wait {
+  PyObject ob_base;
+  PyObject* value;
+} ended_wait;
+
+static PyTypeObject* ended_wait_type;
+
+static void ended_wait_dealloc(PyObject* object) {
+  Py_XDECREF(((ended_wait*)object)->value);
+  PyTypeObject* const type = Py_TYPE(object);
+  PyObject_Free(object);
+  Py_DECREF((PyObject*)type);
+}
+
+static PyObject* ended_wait_next(PyObject* object) {
+  PyObject* const value = ((ended_wait*)object)->value;
+  if (value == Py_None) return NULL;
+  // An instance, because a tuple would become the arguments of a StopIteration.
+  PyObject* const stop = PyObject_CallFunctionObjArgs(PyExc_StopIteration, value, NULL);
+  if (stop != NULL) PyErr_SetObject(PyExc_StopIteration, stop);
+  Py_XDECREF(stop);
+  return NULL;
+}
+
+static PyType_Slot ended_wait_slots[] = {
+    {Py_tp_doc, "Wait for a future that has its result."},
+    {Py_tp_dealloc, (void*)ended_wait_dealloc},
+    {Py_tp_iter, (void*)PyObject_SelfIter},
+    {Py_tp_iternext, (void*)ended_wait_next},
+    {0, NULL},
+};
+
+static PyType_Spec ended_wait_spec = {
+    .name = "farcall._core.EndedWait",
+    .basicsize = sizeof(ended_wait),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = ended_wait_slots,
+};
+
+/// Returns the iterator of `await future`. Most futures of a gather() have their result by then.
+static PyObject* future_await(PyObject* object) {
+  fcp_future* const self = (fcp_future*)object;
+  const bool has_result =
+      self->state == FCP_FINISHED && (self->exception == NULL || self->exception == Py_None);
+  if (!has_result) return PyObject_CallMethod(object, "_wait_in_loop", NULL);
+  ended_wait* const made = PyObject_New(ended_wait, ended_wait_type);
+  if (made != NULL) made->value = outcome_of(self);
+  return (PyObject*)made;
 }
 
 static PyMemberDef members[] = {
@@ -217,6 +283,7 @@ static PyType_Slot slots[] = {
     {Py_tp_members, members},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
+    {Py_am_await, (void*)future_await},
     {0, NULL},
 };
 
@@ -234,6 +301,9 @@ int fcp_add_future_type(PyObject* module) {
     state_names[i] = PyUnicode_InternFromString(names[i]);
     if (state_names[i] == NULL) return -1;
   }
+  ended_wait_type = (PyTypeObject*)PyType_FromSpec(&ended_wait_spec);
   base_type = (PyTypeObject*)PyType_FromSpec(&spec);
-  return base_type == NULL ? -1 : PyModule_AddObjectRef(module, "Future", (PyObject*)base_type);
+  return base_type == NULL || ended_wait_type == NULL
+             ? -1
+             : PyModule_AddObjectRef(module, "Future", (PyObject*)base_type);
 }

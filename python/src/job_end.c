@@ -10,9 +10,9 @@ enum { look_us = 200, hang_us = 2000000 };
 /// Ends all other nodes, so that waits for them fail.
 static void remove_nodes(fc_job* handle) {
   const uint32_t count = fc_job_size(handle);
-  for (uint32_t id = 1; id < count; ++id) {
+  for (uint32_t place = 1; place < count; ++place) {
     fc_node node;
-    if (fc_node_at(handle, id, &node) == FC_OK && fc_node_alive(node)) fc_node_remove(node);
+    if (fc_latest_node(handle, place, &node) == FC_OK && fc_node_alive(node)) fc_node_remove(node);
   }
 }
 
@@ -44,4 +44,5 @@ void fcp_end_job(fcp_job* self) {
   fc_job_end(job);
   fc_queue_close(queue);
   Py_END_ALLOW_THREADS
+  fcp_end_left_copies();
 }

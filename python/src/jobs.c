@@ -269,11 +269,6 @@ int fcp_node_at(PyObject* object, uint32_t id, fc_node* node) {
   return -1;
 }
 
-static bool is_alive(const fcp_job* self, uint32_t id) {
-  fc_node node;
-  return fc_node_at(self->job, id, &node) == FC_OK && fc_node_alive(node);
-}
-
 /// alive(): the numbers of the nodes that are alive, without the host.
 static PyObject* job_alive(PyObject* object, PyObject* unused) {
   (void)unused;
@@ -281,9 +276,10 @@ static PyObject* job_alive(PyObject* object, PyObject* unused) {
   if (fcp_has_ended(self)) return NULL;
   PyObject* const list = PyList_New(0);
   const uint32_t size = fc_job_size(self->job);
-  for (uint32_t id = 1; list != NULL && id < size; ++id) {
-    if (!is_alive(self, id)) continue;
-    PyObject* const number = PyLong_FromUnsignedLong(id);
+  for (uint32_t place = 1; list != NULL && place < size; ++place) {
+    fc_node node;
+    if (fc_latest_node(self->job, place, &node) != FC_OK || !fc_node_alive(node)) continue;
+    PyObject* const number = PyLong_FromUnsignedLong(node.id);
     const int done = number == NULL ? -1 : PyList_Append(list, number);
     Py_XDECREF(number);
     if (done != 0) {
@@ -395,6 +391,14 @@ static int sleep_until_ready(fc_future* future) {
     if (status != FC_TIMEOUT) return 0;
     if (PyErr_CheckSignals() != 0) return -1;
   }
+}
+
+bool fcp_is_interrupted(void* state) {
+  PyThreadState** const saved = state;
+  PyEval_RestoreThread(*saved);
+  const int done = PyErr_CheckSignals();
+  *saved = PyEval_SaveThread();
+  return done != 0;
 }
 
 int fcp_wait(fcp_job* self, fc_future* future) {
@@ -529,8 +533,14 @@ static PyObject* job_give_back(PyObject* object, PyObject* id_object) {
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
   if (PyErr_Occurred() || fcp_has_ended(self)) return NULL;
   const fcp_node* const node = find_node(self, (uint32_t)id);
-  if (node != NULL) fcp_ask_to_return(node->node);
+  if (node != NULL && fcp_ask_to_return(node->node) == FC_OK) ++self->asks;
   Py_RETURN_NONE;
+}
+
+/// asks(): how often give_back() was called.
+static PyObject* job_asks(PyObject* object, PyObject* unused) {
+  (void)unused;
+  return PyLong_FromUnsignedLongLong((unsigned long long)((fcp_job*)object)->asks);
 }
 
 /// stop(id, tag): asks a worker to stop a call.
@@ -636,6 +646,7 @@ static PyMethodDef job_methods[] = {
     {"send", job_send, METH_VARARGS, NULL},
     {"take", job_take, METH_VARARGS, NULL},
     {"give_back", job_give_back, METH_O, NULL},
+    {"asks", job_asks, METH_NOARGS, NULL},
     {"stop", job_stop, METH_VARARGS, NULL},
     {"set_explain", job_set_explain, METH_O, NULL},
     {"memory", job_memory, METH_VARARGS, NULL},

@@ -297,6 +297,12 @@ int fcp_message_of_call(fcp_message* m, uint64_t function, PyObject* arguments,
   fcp_header header = {.kind = FCP_PLAIN, .flags = fcp_wants_views() ? FCP_WANTS_VIEWS : 0};
   init(m);
   const fcp_prefix prefix = {function, 0};
+  if (has_no_items(keywords) && PyTuple_Size(arguments) == 0) {
+    memcpy(m->head.data, &prefix, sizeof prefix);
+    memcpy(m->head.data + sizeof prefix, &header, sizeof header);
+    m->head.size = sizeof prefix + sizeof header;
+    return lay_out(m);
+  }
   if (fcp_append(&m->head, &prefix, sizeof prefix) != 0) return -1;
   if (has_no_items(keywords)) {
     const int plain = put_plain(m, header, arguments, NULL);

@@ -33,6 +33,8 @@ PyObject* fcp_describe_node(PyObject* module, PyObject* arguments);
 PyObject* fcp_is_alive(PyObject* module, PyObject* arguments);
 /// job_size(job): the number of nodes that the job has had so far.
 PyObject* fcp_job_size(PyObject* module, PyObject* job);
+/// latest_node(job, place): the number of the latest node of a place.
+PyObject* fcp_latest_node(PyObject* module, PyObject* arguments);
 /// counters(job): a dict of the counts of this process.
 PyObject* fcp_counters(PyObject* module, PyObject* job);
 /// Returns the job in `object`, or NULL with an exception if it is no Job, or has ended.
@@ -110,6 +112,9 @@ PyObject* fcp_copy(PyObject* module, PyObject* arguments);
 
 // ---- jobs of equals (equals.c) ------------------------------------------------------------------
 
+/// Collectives that combine numbers.
+enum fcp_combination { FCP_REDUCE, FCP_ALL_REDUCE, FCP_SCAN };
+
 /// take_part(describe): registers the calls of Python functions that this node takes.
 PyObject* fcp_take_part(PyObject* module, PyObject* describe);
 /// barrier(job, timeout_ns): waits for all nodes.
@@ -118,6 +123,11 @@ PyObject* fcp_barrier(PyObject* module, PyObject* arguments);
 PyObject* fcp_all_gather(PyObject* module, PyObject* arguments);
 /// broadcast(job, buffer, root, timeout_ns): fills the buffer with the bytes of the root's buffer.
 PyObject* fcp_broadcast(PyObject* module, PyObject* arguments);
+/// combine(job, kind, buffer, type, operation, root, timeout_ns): combines the numbers of the
+/// buffers of all nodes, and stores the result in the buffer. `kind` is one of fcp_combination,
+/// `type` an fc_type, and `operation` an fc_operation. For FCP_REDUCE, only the buffer of `root`
+/// gets the result.
+PyObject* fcp_combine(PyObject* module, PyObject* arguments);
 /// close_job(job): ends the job together with the other nodes.
 PyObject* fcp_close_job(PyObject* module, PyObject* job);
 /// abandon_job(job): never ends the job, so that the end of this process counts as a failure.

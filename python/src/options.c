@@ -199,6 +199,18 @@ PyObject* fcp_job_size(PyObject* module, PyObject* object) {
   return job == NULL ? NULL : PyLong_FromUnsignedLong(fc_job_size(job->job));
 }
 
+PyObject* fcp_latest_node(PyObject* module, PyObject* arguments) {
+  (void)module;
+  PyObject* object = NULL;
+  unsigned place = 0;
+  if (!PyArg_ParseTuple(arguments, "OI", &object, &place)) return NULL;
+  const fcp_job* const job = fcp_job_in(object);
+  if (job == NULL) return NULL;
+  fc_node node;
+  const fc_status status = fc_latest_node(job->job, place, &node);
+  return status == FC_OK ? PyLong_FromUnsignedLong(node.id) : fcp_raise(status);
+}
+
 PyObject* fcp_counters(PyObject* module, PyObject* object) {
   (void)module;
   const fcp_job* const job = fcp_job_in(object);

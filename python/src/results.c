@@ -2,7 +2,7 @@
 #include "core.h"
 
 // The type Results: an iterator over the elements of lists that another iterator gives. Each
-// element is dropped from its list when it was read.
+// element is dropped from its list when it was read. An exception among the lists is raised.
 
 typedef struct results {
   PyObject ob_base;
@@ -56,6 +56,13 @@ static int next_list(results* self) {
   PyObject* const list = PyIter_Next(lists);
   Py_DECREF(lists);
   if (list == NULL) Py_CLEAR(self->lists);
+  if (list != NULL && PyExceptionInstance_Check(list)) {
+    // Raised here, the exception has no frames of farcall.
+    Py_CLEAR(self->lists);
+    PyErr_SetObject((PyObject*)Py_TYPE(list), list);
+    Py_DECREF(list);
+    return 0;
+  }
   if (list != NULL && !PyList_Check(list)) {
     Py_DECREF(list);
     PyErr_SetString(PyExc_TypeError, "Results needs an iterator over lists");

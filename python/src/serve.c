@@ -19,8 +19,11 @@ static const int64_t first_pause_ns = 1000000;
 static const int64_t longest_pause_ns = 20000000;
 
 static fc_job* served;
-static fcp_job* job;       ///< job whose calls are served; lives as long as the process
-static long active;        ///< threads that take or run calls; waiting tasks do not count
+static fcp_job* job; ///< job whose calls are served; lives as long as the process
+static long active;  ///< threads that take or run calls; waiting tasks do not count
+/// Threads with calls that have not ended, and which run no tasks. Tasks may wait for these
+/// threads.
+static long callers;
 static PyObject* describe; ///< describe(exception) returns an object that can be pickled
 
 PyObject* fcp_die_with_parent(PyObject* module, PyObject* unused) {
@@ -87,8 +90,13 @@ static bool take_kept(fc_taken* call) {
   return oldest != NULL;
 }
 
-/// Takes the next call to run it, like fc_take().
-static fc_status take_to_run(int64_t timeout_ns, fc_taken* call) {
+/// Locked by a thread that takes a call. After a call of an actor, the thread keeps the lock until
+/// it has handed the call over, because another thread could hand over a later call before.
+static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
+
+/// Takes the next call to run it, like fc_take(). A thread with the GIL returns FC_TIMEOUT if
+/// another thread is taking a call, because that thread may need the GIL.
+static fc_status take_to_run(int64_t timeout_ns, bool has_gil, fc_taken* call) {
   atomic_fetch_add(&takers, 1);
   while (atomic_load(&collects)) {
     atomic_fetch_sub(&takers, 1);
@@ -96,8 +104,12 @@ static fc_status take_to_run(int64_t timeout_ns, fc_taken* call) {
     pthread_mutex_unlock(&keeping);
     atomic_fetch_add(&takers, 1);
   }
-  const bool found = atomic_load_explicit(&has_kept, memory_order_acquire) && take_kept(call);
-  const fc_status status = found ? FC_OK : fc_take(timeout_ns, call);
+  fc_status status = FC_TIMEOUT;
+  if ((has_gil ? pthread_mutex_trylock(&taking) : pthread_mutex_lock(&taking)) == 0) {
+    const bool found = atomic_load_explicit(&has_kept, memory_order_acquire) && take_kept(call);
+    status = found ? FC_OK : fc_take(timeout_ns, call);
+    if (status != FC_OK || !is_for_actor(call)) pthread_mutex_unlock(&taking);
+  }
   atomic_fetch_sub(&takers, 1);
   return status;
 }
@@ -228,9 +240,20 @@ static int lend_handles(const fcp_message* m) {
   return done == NULL ? -1 : 0;
 }
 
+/// Replies with a small result, without the memory of a message. Returns false for other results.
+static bool reply_small(fc_reply* reply, PyObject* result) {
+  char bytes[sizeof(fcp_header) + fcp_small_bytes];
+  const fcp_header header = {.kind = FCP_PLAIN, .values = 1};
+  const size_t size = result == Py_None ? 0 : fcp_put_small(bytes + sizeof header, result);
+  if (size == 0 && result != Py_None) return false;
+  memcpy(bytes, &header, sizeof header);
+  return fc_reply_bytes(reply, bytes, size == 0 ? 0 : sizeof header + size) == FC_OK;
+}
+
 /// Replies with a result, or with the error that sending it has caused.
 static void reply_result(fc_reply* reply, PyObject* result, bool wants_views) {
   fcp_message m;
+  if (reply_small(reply, result)) return;
   if (fcp_message_of_result(&m, result, wants_views) == 0 && lend_handles(&m) == 0) {
     const fc_status status = send_message(reply, &m);
     if (status != FC_OK) {
@@ -301,27 +324,37 @@ void fcp_run_taken(const fc_taken* call, PyObject* function) {
   }
 }
 
-static void run(const fc_taken* call) {
+/// Finds the function of a call. Returns true if the function has to run here, which is NULL with a
+/// pending exception if its definition cannot be read. Otherwise replies to the call, or hands it
+/// over to the thread of an actor.
+static bool begin_call(const fc_taken* call, fcp_run* this_run, PyObject** function) {
   fcp_prefix prefix;
   if (call->size < sizeof prefix) {
     fc_reply_error(call->reply, "ValueError", "a call without the number of a function");
-    return;
+    return false;
   }
   memcpy(&prefix, call->bytes, sizeof prefix);
-  const fcp_run this_run = fcp_begin_run(call, prefix.call);
-  PyObject* const function = this_run.is_stopped ? NULL : fcp_function(prefix.function);
-  if (this_run.is_stopped) {
-    fcp_end_run(this_run);
-    reply_without_run(call, FCP_STOPPED);
-  } else if (function == NULL && !PyErr_Occurred()) {
-    fcp_end_run(this_run);
-    reply_without_run(call, FCP_UNDEFINED);
-  } else if (function != NULL && fcp_is_handed(function)) {
-    fcp_end_run(this_run);
-    fcp_hand_over(function, call);
+  *this_run = fcp_begin_run(call, prefix.call);
+  *function = this_run->is_stopped ? NULL : fcp_function(prefix.function);
+  const bool is_handed = *function != NULL && fcp_is_handed(*function);
+  if (*function != NULL && !is_handed) return true;
+  if (*function == NULL && PyErr_Occurred()) return true;
+  const bool is_stopped = this_run->is_stopped;
+  fcp_end_run(*this_run);
+  if (is_handed) {
+    fcp_hand_over(*function, call);
   } else {
-    run_function(call, this_run, function);
+    reply_without_run(call, is_stopped ? FCP_STOPPED : FCP_UNDEFINED);
   }
+  return false;
+}
+
+static void run(const fc_taken* call) {
+  fcp_run this_run;
+  PyObject* function = NULL;
+  const bool runs_here = begin_call(call, &this_run, &function);
+  if (is_for_actor(call)) pthread_mutex_unlock(&taking);
+  if (runs_here) run_function(call, this_run, function);
   Py_XDECREF(function);
 }
 
@@ -386,13 +419,13 @@ static fc_status take(fc_taken* call) {
   static bool alone;
   if (taken++ % 64 == 0) alone = !has_threads();
   if (alone) {
-    const fc_status status = take_to_run(spin_ns, call);
+    const fc_status status = take_to_run(spin_ns, true, call);
     if (status != FC_TIMEOUT) return status;
     taken = 0;
   }
   fc_status status;
   Py_BEGIN_ALLOW_THREADS
-  status = take_to_run(-1, call);
+  status = take_to_run(-1, false, call);
   Py_END_ALLOW_THREADS
   return status;
 }
@@ -408,15 +441,14 @@ static PyObject* serve_in_main(void) {
   Py_RETURN_NONE;
 }
 
-/// Takes and runs calls in a helper thread while no other thread takes calls. Returns True if the
-/// job has ended.
+/// Takes and runs calls in a helper thread while it is needed. Returns True if the job has ended.
 static PyObject* serve_in_helper(void) {
   int64_t pause = first_pause_ns;
   fc_taken call;
-  while (active <= 1) {
+  while (active <= 1 + callers) {
     fc_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = take_to_run(pause, &call);
+    status = take_to_run(pause, false, &call);
     Py_END_ALLOW_THREADS
     if (status == FC_OK) {
       pause = first_pause_ns;
@@ -438,14 +470,21 @@ PyObject* fcp_serve(PyObject* module, PyObject* arguments) {
   return is_helper ? serve_in_helper() : serve_in_main();
 }
 
+/// Returns True, and counts a helper as active, if all active threads may run tasks that wait for
+/// callers. Each of these tasks waits for one at least.
+static PyObject* needs_helper(void) {
+  if (active > callers) Py_RETURN_FALSE;
+  ++active;
+  Py_RETURN_TRUE;
+}
+
 /// begin_wait(): says that the thread runs a task that waits. Returns True if a helper must serve,
 /// which then counts as active.
 PyObject* fcp_begin_wait(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
-  if (--active > 0) Py_RETURN_FALSE;
-  active = 1;
-  Py_RETURN_TRUE;
+  --active;
+  return needs_helper();
 }
 
 /// end_wait(): says that the thread goes on with its task.
@@ -453,5 +492,22 @@ PyObject* fcp_end_wait(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
   ++active;
+  Py_RETURN_NONE;
+}
+
+/// begin_calls(): says that a thread that runs no task has calls. Returns True if a helper must
+/// serve, which then counts as active.
+PyObject* fcp_begin_calls(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  ++callers;
+  return needs_helper();
+}
+
+/// end_calls(): says that the calls of begin_calls() have ended.
+PyObject* fcp_end_calls(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  --callers;
   Py_RETURN_NONE;
 }

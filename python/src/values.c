@@ -128,6 +128,32 @@ static int put_scalar(fcp_message* m, PyObject* value) {
   return 0;
 }
 
+size_t fcp_put_small(char* to, PyObject* value) {
+  PyTypeObject* const type = Py_TYPE(value);
+  if (type == &PyLong_Type) {
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow != 0) return 0;
+    to[0] = TAG_INT;
+    memcpy(to + 1, &number, sizeof number);
+    return 1 + sizeof number;
+  }
+  if (type == &PyFloat_Type) {
+    const double number = PyFloat_AsDouble(value);
+    to[0] = TAG_FLOAT;
+    memcpy(to + 1, &number, sizeof number);
+    return 1 + sizeof number;
+  }
+  if (type == &PyBool_Type) {
+    to[0] = value == Py_True ? TAG_TRUE : TAG_FALSE;
+    return 1;
+  }
+  if (type != &PyTuple_Type || PyTuple_Size(value) != 0) return 0;
+  to[0] = TAG_TUPLE;
+  to[1] = 0;
+  return 2;
+}
+
 int fcp_put_value(fcp_message* to, PyObject* value) {
   if (Py_TYPE(value) != &PyTuple_Type) return put_scalar(to, value);
   const Py_ssize_t count = PyTuple_Size(value);

@@ -215,9 +215,10 @@ static fc_status copy_elements(view_object* self, const Py_ssize_t* from_strides
   fc_status status;
   if ((size_t)(count_of(self) * self->item) < long_copy && self->memory->hold.head != NULL)
     return copy_all(&plan, 0, from, to);
-  FCP_BEGIN_USE(self->memory->job)
+  fcp_end_left_copies();
+  FCP_BEGIN_WAIT(self->memory->job)
   status = copy_all(&plan, 0, from, to);
-  FCP_END_USE
+  FCP_END_WAIT
   return status;
 }
 
@@ -227,28 +228,35 @@ typedef struct buffer_sides {
   fc_span span;
   char* mapped; ///< the same memory in this process, or NULL
   char* buffer;
+  fc_future* left; ///< copy that goes on after an exception of a signal handler, or NULL
 } buffer_sides;
 
 enum { direct_from = 64 * 1024 };
 
 static fc_status read_run(void* sides, Py_ssize_t from, Py_ssize_t to, size_t bytes) {
-  const buffer_sides* const s = sides;
+  buffer_sides* const s = sides;
   if (s->mapped != NULL && bytes < direct_from) {
     memcpy(s->buffer + to, s->mapped + from, bytes);
     return FC_OK;
   }
   const fc_span part = {s->span.address + (uint64_t)from, bytes, s->span.node, 0};
-  return fc_get(s->job, part, s->buffer + to, bytes);
+  if (s->mapped != NULL) return fc_get(s->job, part, s->buffer + to, bytes);
+  fc_future* copy = NULL;
+  const fc_status status = fc_get_async(s->job, part, s->buffer + to, bytes, &copy);
+  return fcp_await_copy(status, copy, &s->left);
 }
 
 static fc_status write_run(void* sides, Py_ssize_t from, Py_ssize_t to, size_t bytes) {
-  const buffer_sides* const s = sides;
+  buffer_sides* const s = sides;
   if (s->mapped != NULL && bytes < direct_from) {
     memcpy(s->mapped + to, s->buffer + from, bytes);
     return FC_OK;
   }
   const fc_span part = {s->span.address + (uint64_t)to, bytes, s->span.node, 0};
-  return fc_put(s->job, part, s->buffer + from, bytes);
+  if (s->mapped != NULL) return fc_put(s->job, part, s->buffer + from, bytes);
+  fc_future* copy = NULL;
+  const fc_status status = fc_put_async(s->job, part, s->buffer + from, bytes, &copy);
+  return fcp_await_copy(status, copy, &s->left);
 }
 
 /// Copies between the view and the contiguous buffer.
@@ -274,12 +282,17 @@ static PyObject* transfer(view_object* self, PyObject* other, bool is_write) {
         memory->job->job,
         {memory->hold.place.at, memory->hold.place.size, memory->hold.place.node, 0},
         mapped,
-        buffer.buf};
+        buffer.buf,
+        NULL};
     status =
         is_write
             ? copy_elements(self, strides, 0, strides_of(self), self->offset, &write_run, &sides)
             : copy_elements(self, strides_of(self), self->offset, strides, 0, &read_run, &sides);
     if (mapped != NULL) fcp_end_export(memory);
+    if (sides.left != NULL) {
+      fcp_leave_copy(sides.left, &buffer, (PyObject*)memory);
+      return fcp_raise(status);
+    }
   }
   PyBuffer_Release(&buffer);
   if (status != FC_OK) return fcp_raise(status);
@@ -307,17 +320,21 @@ typedef struct node_sides {
   fc_span to;
   char* mapped_from; ///< NULL unless both sides are mapped
   char* mapped_to;
+  fc_future* left; ///< as in buffer_sides
 } node_sides;
 
 static fc_status copy_run_between(void* sides, Py_ssize_t from, Py_ssize_t to, size_t bytes) {
-  const node_sides* const s = sides;
+  node_sides* const s = sides;
   if (s->mapped_from != NULL && bytes < direct_from) {
     memmove(s->mapped_to + to, s->mapped_from + from, bytes);
     return FC_OK;
   }
   const fc_span source = {s->from.address + (uint64_t)from, bytes, s->from.node, 0};
   const fc_span destination = {s->to.address + (uint64_t)to, bytes, s->to.node, 0};
-  return fc_copy(s->job, source, destination);
+  if (s->mapped_from != NULL) return fc_copy(s->job, source, destination);
+  fc_future* copy = NULL;
+  const fc_status status = fc_copy_async(s->job, source, destination, &copy);
+  return fcp_await_copy(status, copy, &s->left);
 }
 
 /// copy(to): copies the elements to a view with the same shape and size of elements, in other
@@ -351,13 +368,16 @@ static PyObject* view_copy(PyObject* object, PyObject* other) {
                       {a->at, a->size, a->node, 0},
                       {b->at, b->size, b->node, 0},
                       is_mapped ? fcp_export_memory(self->memory) : NULL,
-                      is_mapped ? fcp_export_memory(to->memory) : NULL};
+                      is_mapped ? fcp_export_memory(to->memory) : NULL,
+                      NULL};
   const fc_status status = copy_elements(self, strides_of(self), self->offset, strides_of(to),
                                          to->offset, &copy_run_between, &sides);
   if (is_mapped) {
     fcp_end_export(self->memory);
     fcp_end_export(to->memory);
   }
+  // The memory that is written stays as long as the copy.
+  if (sides.left != NULL) fcp_leave_copy(sides.left, NULL, (PyObject*)to->memory);
   if (status != FC_OK) return fcp_raise(status);
   Py_RETURN_NONE;
 }

@@ -69,6 +69,24 @@ class Awaiting(WithFile):
 
         run(work())
 
+    def test_results_of_futures_that_are_ready_arrive(self):
+        values = [None, 1, (), (1, 2), ValueError("a result"), StopIteration(3), [4]]
+
+        async def use():
+            executor = self.executor(1)
+            futures = [executor.submit(tasks.same, value) for value in values]
+            failed, stopped = executor.submit(tasks.fail, "missing"), farcall.Future()
+            farcall.wait([*futures, failed])
+            stopped.cancel()
+            self.assertEqual([repr(await future) for future in futures], [repr(value) for value in values])
+            self.assertEqual(repr(await asyncio.gather(*futures)), repr(values))
+            with self.assertRaisesRegex(LookupError, "missing"):
+                await failed
+            with self.assertRaises(asyncio.CancelledError):
+                await stopped
+
+        run(use())
+
     def test_one_future_may_be_awaited_twice(self):
         async def wait(future):
             return await future

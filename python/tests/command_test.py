@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
+import time
 import unittest
 import warnings
 
@@ -128,10 +130,14 @@ class Served(support.TestCase):
         subprocess.run([COMMAND, "keygen", cls.key], check=True, capture_output=True)
         with open(os.path.join(cls.folder, "served_tasks.py"), "w", encoding="ascii") as file:
             file.write(textwrap.dedent("""
-                import os
+                import ctypes, os
 
                 def folder():
                     return os.getcwd()
+
+                def hold_the_gil(seconds):
+                    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+                    return os.getpid()
                 """))
         _, cls.url = cls.start_server()
 
@@ -165,6 +171,14 @@ class Served(support.TestCase):
         with self.assertRaisesRegex(farcall.NodeFailed, r"node 1 \(pid \d+\) exited with status 3 while it ran _exit"):
             executor.submit(os._exit, 3).result()
         self.assertEqual(executor.submit(abs, -1).result(), 1)
+
+    def test_heartbeats_do_not_need_the_interpreter(self):
+        executor = self.executor(self.url, key=self.key, heartbeat_timeout=0.5)
+        begin = time.monotonic()
+        call = executor.submit(eval, "__import__('served_tasks').hold_the_gil(3)")
+        next_call = executor.submit(os.getpid)
+        self.assertEqual(call.result(), next_call.result())
+        self.assertGreaterEqual(time.monotonic() - begin, 3)
 
     def test_workers_here_and_there_are_mixed(self):
         executor = self.executor(self.url + ",shm", key=self.key)
@@ -228,6 +242,21 @@ class Served(support.TestCase):
             self.assertEqual(copy, data)
             self.assertEqual(job[1].call(os.getcwd), os.path.realpath(self.folder))
 
+    def test_ctrl_c_ends_copies(self):
+        executor = self.executor(self.url, key=self.key)
+        array, data = farcall.empty(1 << 22, "u1", node=executor[0]), bytearray(1 << 22)
+        with farcall.Job(self.url, key=self.key) as job:
+            memory = job[1].allocate(len(data))
+            for copy, pid in ((memory.put, job[1].pid), (memory.get, job[1].pid), (array.put, executor[0].pid),
+                              (array.get, executor[0].pid)):
+                support.stop(pid)
+                threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
+                with self.assertRaises(KeyboardInterrupt):
+                    while True:  # some copies end although the worker is stopped
+                        copy(data)
+                os.kill(pid, signal.SIGCONT)
+                self.assertTrue(support.wait_until(lambda: can_grow(data) or copy(data)))
+
     def test_wrong_keys_are_refused(self):
         other = os.path.join(self.folder, "other")
         if not os.path.exists(other):
@@ -237,6 +266,16 @@ class Served(support.TestCase):
                 make(self.url, key=other)
             with self.assertRaisesRegex(farcall.StartFailed, "wants a key"):
                 make(self.url)
+
+
+def can_grow(data):
+    """True if no copy uses the bytes."""
+    try:
+        data.append(0)
+    except BufferError:
+        return False
+    data.pop()
+    return True
 
 
 if __name__ == "__main__":

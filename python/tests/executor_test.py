@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of farcall.Executor."""
 
+import array
 import collections
 import concurrent.futures
 import functools
@@ -12,6 +13,8 @@ import signal
 import sys
 import threading
 import time
+import traceback
+import unittest.mock
 import weakref
 
 import farcall
@@ -228,10 +231,53 @@ class Errors(support.TestCase):
 
     def test_exceptions_that_cannot_be_sent_are_remote_errors(self):
         executor = self.executor(1)
-        for kind, text in (("read", "TwoArgumentsError: one two"), ("send", "UnpicklableError: locked")):
+        for kind, text in (("read", "UnreadableError: one two"), ("send", "UnpicklableError: locked")):
             with self.assertRaisesRegex(farcall.RemoteError, text):
                 executor.submit(tasks.fail_strangely, kind).result()
         self.assertEqual(executor.submit(tasks.same, 1).result(), 1)
+
+    def test_exceptions_of_classes_with_other_arguments_arrive(self):
+        executor = self.executor(1)
+        for make, arguments, expected, members in (
+                (tasks.TwoArgumentsError, ("one ", "two"), "one two", {"first": "one ", "second": "two"}),
+                (tasks.NoSuchPathError, ("/no",), "[Errno 2] no such path: '/no'", {"errno": 2, "filename": "/no"}),
+                (tasks.DescribedError, ("text",), "described: text", {"args": ("described: text",)})):
+            for call in (executor.function(tasks.raise_it),
+                         lambda *given: executor.submit(tasks.raise_it, *given).result()):
+                with self.assertRaises(make) as caught:
+                    call(make, *arguments)
+                self.assertEqual(str(caught.exception), expected)
+                self.assertEqual({name: getattr(caught.exception, name) for name in members}, members)
+                self.assertIn("in raise_it", str(caught.exception.__cause__))
+                self.assertIn("on node 1 (pid ", caught.exception.__notes__[-1])
+
+    def test_groups_of_exceptions_arrive(self):
+        with self.assertRaises(ExceptionGroup) as caught:
+            self.executor(1).submit(tasks.raise_it, tasks.group_of_errors).result()
+        first, second = caught.exception.exceptions
+        self.assertEqual((type(first), str(first), type(second)), (tasks.TwoArgumentsError, "one two", ValueError))
+        self.assertIn("no such path: '/cause'", str(caught.exception.__cause__))
+
+    def test_tracebacks_have_no_frames_of_farcall(self):
+        folder = os.path.dirname(os.path.abspath(farcall.__file__))
+
+        def shown():
+            """Returns the tracebacks of the worker and of the caller for several ways to call."""
+            with farcall.Executor(1) as executor:
+                for call in (lambda: executor.submit(functools.partial(tasks.fail, "missing")).result(),
+                             lambda: list(executor.map(tasks.fail, ["missing"])),
+                             lambda: executor.submit(tasks.fail_nested, executor).result()):
+                    with self.assertRaises(LookupError) as caught:
+                        call()
+                    yield caught.exception
+
+        for error in shown():
+            self.assertIn("raise LookupError(text)", str(error.__cause__))
+            for text in (str(error.__cause__), "".join(traceback.format_tb(error.__traceback__))):
+                self.assertNotIn(folder, text)
+                self.assertNotIn("concurrent/futures", text)
+        with unittest.mock.patch.dict(os.environ, {"FARCALL_PYTHON_TRACEBACK": "full"}):
+            self.assertTrue(all(folder in str(error.__cause__) for error in shown()))
 
     def test_argument_that_cannot_be_sent_fails_at_once(self):
         future = self.executor(1).submit(tasks.same, tasks.Unpicklable())
@@ -291,12 +337,52 @@ class Maps(support.TestCase):
         self.assertEqual(list(itertools.islice(adaptive, 1000)), list(range(1000)))
         adaptive.close()
 
+    def test_results_are_dropped_once_they_are_given(self):
+        executor = self.executor(1)
+        alive = []
+        for value in executor.map(array.array, "d" * 40, [range(1000)] * 40):
+            reference = weakref.ref(value)
+            del value
+            alive.append(reference() is not None)
+        self.assertEqual(alive, [False] * 40)
+
     def test_results_before_an_exception_are_given(self):
         results = self.executor(1).map(divmod, [4, 6, 1, 8], [2, 3, 0, 4], chunksize=4)
         self.assertEqual([next(results), next(results)], [(2, 0), (2, 0)])
         with self.assertRaises(ZeroDivisionError) as caught:
             next(results)
         self.assertIn("on node 1", caught.exception.__notes__[-1])
+
+    def test_results_may_come_as_soon_as_they_are_ready(self):
+        executor = self.executor(2)
+        with support.TemporaryFolder() as folder:
+            path = os.path.join(folder, "go")
+            results = executor.map(tasks.same_after, [path, None, None], [1, 2, 3], chunksize=1, unordered=True)
+            self.assertEqual({next(results), next(results)}, {2, 3})
+            open(path, "w", encoding="ascii").close()
+            self.assertEqual(list(results), [1])
+        for options in ({}, {"chunksize": 7}, {"buffersize": 3}):
+            self.assertEqual(sorted(executor.map(tasks.same, range(100), unordered=True, **options)), list(range(100)))
+        endless = executor.map(tasks.same, itertools.count(), unordered=True)
+        self.assertEqual(len(set(itertools.islice(endless, 1000))), 1000)
+        endless.close()
+
+    def test_unordered_results_raise(self):
+        executor = self.executor(1)
+        results = executor.map(divmod, [4, 6, 1], [2, 3, 0], unordered=True, chunksize=3)
+        self.assertEqual([next(results), next(results)], [(2, 0), (2, 0)])
+        self.assertRaises(ZeroDivisionError, next, results)
+        self.assertRaises(StopIteration, next, results)
+        late = executor.map(time.sleep, [30], timeout=0.05, unordered=True)
+        self.assertRaises(TimeoutError, next, late)
+        executor.kill_workers()
+
+    def test_rows_may_be_tuples(self):
+        executor = self.executor(1)
+        rows = [(i, 2) for i in range(50)]
+        self.assertEqual(list(executor.starmap(pow, rows)), [i * i for i in range(50)])
+        self.assertEqual(sorted(executor.starmap(pow, rows, unordered=True)), [i * i for i in range(50)])
+        self.assertEqual(list(self.executor(0).starmap(pow, iter(rows))), [i * i for i in range(50)])
 
     def test_late_results_raise(self):
         results = self.executor(1).map(time.sleep, [0, 1], timeout=0.2, chunksize=1)
@@ -344,6 +430,11 @@ class Workers(support.TestCase):
             executor = self.executor(1, preload=["thread_limit"], threads_per_worker=threads)
             self.assertEqual(executor.submit(tasks.limit_at_import).result(), str(threads))
 
+    def test_length_is_the_number_of_workers(self):
+        executor = self.executor(3)
+        self.assertEqual((len(executor), len(set(each.pid for each in executor))), (3, 3))
+        self.assertEqual((len(self.executor(0)), bool(self.executor(0))), (0, True))
+
     def test_executor_without_workers_runs_calls_in_place(self):
         executor = self.executor(0, initializer=tasks.initialise, initargs=("here",))
         self.assertEqual(executor.submit(os.getpid).result(), os.getpid())
@@ -360,6 +451,22 @@ class Nested(support.TestCase):
         executor = self.executor(1)
         self.assertEqual(executor.submit(tasks.count_down, executor, 20).result(), 20)
         self.assertEqual(executor.submit(tasks.count_down_by_functions, executor, 20).result(), 20)
+
+    def test_threads_of_tasks_may_call_tasks(self):
+        executor = self.executor(2)
+        for call in ("submit", "function"):
+            futures = [executor.submit(tasks.call_in_threads, executor, call, 4, 3) for _ in range(4)]
+            for future in futures:
+                # Each of the threads counts its calls, at each depth.
+                self.assertEqual(future.result(support.GUARD_SECONDS / 2), 4 + 4**2 + 4**3)
+
+    def test_thread_that_outlives_its_task_may_call_tasks(self):
+        executor = self.executor(1)
+        with support.TemporaryFolder() as folder:
+            path = os.path.join(folder, "result")
+            executor.submit(tasks.call_later_in_a_thread, executor, path).result()
+            # The next task waits for the thread.
+            self.assertEqual(executor.submit(tasks.read_after, path).result(support.GUARD_SECONDS / 2), "49")
 
     def test_deep_recursion_needs_one_worker(self):
         executor = self.executor(1)

@@ -54,6 +54,22 @@ class DeadWorkers(support.TestCase):
             self.assertEqual(f"{error.__module__}.{error.__qualname__}", f"farcall.{error.__name__}")
             self.assertIs(pickle.loads(pickle.dumps(error)), error)
 
+    def test_worker_whose_extension_holds_the_gil_is_alive(self):
+        executor = self.executor(1)
+        call = executor.submit(tasks.note_and_hold_the_gil, self.path, 3)
+        next_call = executor.submit(os.getpid)
+        self.assertEqual(call.result(), wait_for_pid(self.path))
+        self.assertEqual(next_call.result(), wait_for_pid(self.path))
+
+    def test_killed_worker_whose_extension_holds_the_gil_is_replaced(self):
+        executor = self.executor(1)
+        call = executor.submit(tasks.note_and_hold_the_gil, self.path)
+        pid = wait_for_pid(self.path)
+        os.kill(pid, signal.SIGKILL)
+        with self.assertRaisesRegex(farcall.NodeFailed, "was killed by SIGKILL"):
+            call.result(support.GUARD_SECONDS / 2)
+        self.assertNotEqual(executor.submit(os.getpid).result(), pid)
+
     def test_workers_may_end_in_any_number_of_direct_calls(self):
         executor = self.executor(1)
         die, works = executor.function(os._exit), executor.function(divmod)
@@ -267,6 +283,16 @@ class Hosts(support.TestCase):
         out, errors = program.finish()
         self.assertEqual((out, errors), ("32\n", ""))
 
+    def test_program_may_lack_output(self):
+        status, _, errors = support.run_program("""
+            import os
+            os.close(1)
+            import farcall
+            with farcall.Executor(1) as executor:
+                executor.submit(abs, -1).result()
+            """)
+        self.assertEqual((status, errors), (0, ""))
+
     def test_forked_child_of_a_host_may_exit(self):
         program = self.program("""
     pid = os.fork()
@@ -279,7 +305,7 @@ class Hosts(support.TestCase):
 
     def test_forked_child_may_use_locks_that_another_thread_holds(self):
         status, out, errors = support.run_program("""
-            import asyncio, os, signal, threading
+            import asyncio, os, signal, threading, warnings
             import farcall
             from farcall import _actors, _asyncio, _future
 
@@ -291,6 +317,7 @@ class Hosts(support.TestCase):
             thread = threading.Thread(target=hold)
             thread.start()
             held.wait()
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
             child = os.fork()
             if child == 0:
                 signal.alarm(30)
@@ -341,7 +368,7 @@ class Interpreter(support.TestCase):
             import {interpreters} as interpreters
             import farcall
 
-            code = "try:\\n import farcall\\nexcept ImportError as error:\\n print(error)"
+            code = "try:\\n from farcall import Executor\\nexcept ImportError as error:\\n print(error)"
             interpreters.run_string(interpreters.create(), code)
             with farcall.Executor(1) as executor:
                 print(executor.submit(pow, 2, 3).result())
@@ -361,6 +388,22 @@ class Interpreter(support.TestCase):
             executor = farcall.Executor(2)
         """)
         self.assertEqual((status, out, errors), (0, "cannot schedule new futures after interpreter shutdown\n", ""))
+
+    def test_executors_made_in_atexit_are_refused(self):
+        status, out, errors = support.run_program("""
+            import atexit, farcall
+            @atexit.register
+            def late():
+                for make in (farcall.Executor, farcall.Job, farcall.spmd):
+                    try:
+                        make()
+                    except RuntimeError as error:
+                        print(error)
+                print(farcall.Executor(0).submit(abs, -1).result())
+        """)
+        text = "cannot be made at the end of the program, for instance in a function of atexit; make it before"
+        self.assertEqual((status, out.splitlines(), errors),
+                         (0, [f"an Executor {text}", f"a Job {text}", f"a Job {text}", "1"], ""))
 
 
 if __name__ == "__main__":

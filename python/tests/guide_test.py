@@ -14,14 +14,14 @@ PAGES = sorted(GUIDE.glob("*-python*.md"))
 BLOCK = re.compile(r"^```(python|output)\n(.*?)^```$", re.M | re.S)
 SECTION = re.compile(r"^## +(.+)$", re.M)
 IMPORT = re.compile(r"^ *(?:import|from) (\w+)", re.M)
-# Recipes are programs of their own. The code of other pages is one program.
-COOKBOOK = "24-python-cookbook"
+# Each section of these pages is a program of its own. The code of other pages is one program.
+PAGES_OF_PROGRAMS = ("24-python-cookbook", "28-python-from-ray")
 
 
 def programs_of(page):
     """Returns the code and the output of each program of a page, by its name."""
     text = page.read_text(encoding="utf-8")
-    if page.stem == COOKBOOK:
+    if page.stem in PAGES_OF_PROGRAMS:
         pieces = SECTION.split(text)
         sections = dict(zip(pieces[1::2], pieces[2::2]))
     else:
@@ -64,6 +64,20 @@ def add_test(page):
     """Adds a test of a page."""
     name = page.stem.partition("-")[2].replace("-", "_")
     setattr(Guide, f"test_code_of_{name}_prints_what_the_page_says", lambda self: self.check(page))
+
+
+class Requirements(support.TestCase):
+    """The table of README.md."""
+
+    def test_tests_of_the_table_exist(self):
+        folder = pathlib.Path(__file__).resolve().parent
+        rows = (folder / "README.md").read_text(encoding="utf-8").split("|---|---|\n")[1].splitlines()
+        self.assertEqual(len(rows), 30)
+        for row in rows:
+            names = re.findall(r"`(\w+_test)\.(\w+)`", row)
+            self.assertTrue(names, row)
+            for file, name in names:
+                self.assertIn(f"def {name}(self", (folder / f"{file}.py").read_text(encoding="utf-8"))
 
 
 for guide_page in PAGES:

@@ -9,7 +9,7 @@ import time
 import farcall
 import support
 import tasks
-from farcall import _core
+from farcall import _calls, _core
 
 # The C library of workers overwrites memory that they free, so that a use of it is noticed.
 os.environ.setdefault("MALLOC_PERTURB_", "165")
@@ -19,7 +19,7 @@ PREFIX = struct.Struct("<QQ")
 HEADER = struct.Struct("<BBHI")
 PLACE = struct.Struct("<QQQQII")
 TICKET = struct.Struct("<QQ")
-PLAIN, PICKLED, UNDEFINED, STOPPED = 0, 1, 3, 5
+PLAIN, PICKLED, UNDEFINED, RETURNED, STOPPED = 0, 1, 3, 4, 5
 LONG_BYTES = 9
 HEAD_BYTES = 64
 NUMBER = 77  # of a function
@@ -201,7 +201,7 @@ class Hosts(support.TestCase):
             self.reply(with_slot(self.place, 1))
 
     def test_workers_that_refuse_a_call_for_ever_are_errors(self):
-        for kind in (UNDEFINED, STOPPED):
+        for kind in (UNDEFINED, RETURNED, STOPPED):
             with self.assertRaisesRegex(RuntimeError, "a worker is broken: it refuses"):
                 self.reply(message(kind, b""))
 
@@ -225,6 +225,20 @@ class Hosts(support.TestCase):
             self.made[1].function("test.fail", "v(s)")(b"")
         self.assertIn("no text\N{REPLACEMENT CHARACTER}", str(caught.exception))
         self.assertEqual(caught.exception.type, "Error\N{REPLACEMENT CHARACTER}")
+
+
+class Refusals(support.TestCase):
+    """Calls that a worker refuses again and again."""
+
+    def test_call_of_a_function_that_no_worker_learns_fails(self):
+        executor = self.executor(1)
+        pool = executor._pool
+        sent, other = pool.frozen(len), pool.frozen(abs)
+        future = farcall.Future()
+        # The message names a function whose code is not sent.
+        pool.enqueue(_calls.Call(future, sent, other.encode((-1,), None), len))
+        self.assertRaisesRegex(RuntimeError, "node 1 is broken: it refuses a call of len again and again", future.result)
+        self.assertEqual(executor.submit(abs, -1).result(), 1)
 
 
 class UnmappedAndFreed(support.TestCase):

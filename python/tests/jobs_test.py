@@ -516,7 +516,7 @@ class EndsDuringUse(support.TestCase):
 
     def test_node_that_hangs_does_not_keep_the_job(self):
         job = farcall.Job("shm:1")
-        os.kill(job[1].pid, signal.SIGSTOP)
+        support.stop(job[1].pid)
         began, errors = threading.Event(), []
 
         def allocate():

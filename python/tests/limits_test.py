@@ -4,6 +4,7 @@
 import concurrent.futures
 import gc
 import itertools
+import math
 import multiprocessing
 import os
 import signal
@@ -65,6 +66,13 @@ class Arguments(support.TestCase):
             self.assertRaisesRegex(TypeError, "must be a whole number", executor.map, abs, [1], **options)
         self.assertRaisesRegex(ValueError, "seconds must be greater than 0", executor.with_timeout, -1)
 
+    def test_infinity_is_no_limit(self):
+        executor = self.executor(1)
+        for limit in (math.inf, 1e30):
+            self.assertEqual(executor.with_timeout(limit).submit(abs, -1).result(), 1)
+        with farcall.Executor(1, call_timeout=math.inf) as limited:
+            self.assertEqual(limited.submit(abs, -1).result(), 1)
+
     def test_a_worker_that_does_not_exist_is_refused(self):
         executor = self.executor(1)
         for worker in ("a", slice(0, 1), abs):
@@ -105,6 +113,29 @@ class Memory(support.TestCase):
         self.assertEqual(executor.submit(os.getpid).result(), first)
         self.assertEqual(executor.submit(tasks.allocate, 150).result(), first)
         self.assertNotEqual(executor.submit(os.getpid).result(), first)
+
+    def test_replaced_workers_leave_no_memory_behind(self):
+        mib = 1 << 20
+        replaced = 40
+        executor = self.executor(1, max_tasks_per_child=1)
+
+        def call(times):
+            for _ in range(times):
+                self.assertEqual(len(executor.submit(bytes, mib).result()), mib)
+            return [size * 1024 for size in support.sizes_of_process("VmSize", "RssShmem")]
+
+        space_before, memory_before = call(5)
+        space, memory = call(replaced)
+        # A replaced worker leaves addresses of its lanes, without pages, and none of its heap.
+        self.assertLess(space - space_before, replaced * 64 * mib)
+        self.assertLess(memory - memory_before, replaced * mib // 2)
+
+    def test_idle_worker_adds_little_memory_to_its_zygote(self):
+        executor = self.executor(1)
+        pid = executor.submit(os.getpid).result()
+        worker, zygote = (support.anonymous_memory_of(each) for each in (pid, executor._pool._zygote.pid))
+        # Tables for nodes and lanes take no memory for numbers that are not used.
+        self.assertLess(worker - zygote, 1 << 20)
 
     def test_functions_count_for_the_limits_of_workers(self):
         pid_of = self.executor(1, max_tasks_per_child=2).function(os.getpid)
@@ -193,7 +224,7 @@ class StoppedWorkers(support.TestCase):
     def test_submit_does_not_wait_for_stopped_workers(self):
         executor = self.executor(1)
         pid = executor.submit(os.getpid).result()
-        os.kill(pid, signal.SIGSTOP)
+        support.stop(pid)
         try:
             futures = []
             done = threading.Event()
@@ -212,7 +243,7 @@ class StoppedWorkers(support.TestCase):
     def test_other_workers_serve_while_one_is_stopped(self):
         executor = self.executor(2)
         pid = executor.submit(os.getpid).result()
-        os.kill(pid, signal.SIGSTOP)
+        support.stop(pid)
         try:
             futures = [executor.submit(tasks.same, number) for number in range(200)]
             # The stopped worker has got a call before anybody knew.

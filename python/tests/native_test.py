@@ -3,6 +3,7 @@
 
 import array
 import ctypes
+import math
 import os
 import signal
 import threading
@@ -241,6 +242,11 @@ class Memory(NativeCase):
         self.assertRaisesRegex(ValueError, "would end at byte .*, and the buffer has", second.copy_to, first)
         self.assertRaisesRegex(TypeError, "takes a farcall.Buffer", first.copy_to, bytearray(3))
 
+    def test_time_limits_may_be_infinite(self):
+        for limit in (math.inf, 1e30):
+            self.assertEqual(len(self.job[1].allocate(5, timeout=limit)), 5)
+        self.assertRaisesRegex(ValueError, "not NaN", self.job[1].allocate, 5, timeout=math.nan)
+
     def test_copies_beyond_the_memory_are_refused(self):
         memory = self.job[1].allocate(10)
         for wrong in (lambda: memory.put(bytes(11)), lambda: memory.put(b"x", 10), lambda: memory.get(bytearray(11)),
@@ -264,6 +270,7 @@ class Memory(NativeCase):
                 job[1].allocate(1 << 40)
             self.assertEqual(caught.exception.node, 1)
         self.assertRaises(ValueError, self.job[1].allocate, -1)
+        self.assertRaises(OverflowError, self.job[1].allocate, (1 << 64) + 8)
         self.assertRaises(TypeError, self.job[1].allocate, "10")
 
 

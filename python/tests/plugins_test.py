@@ -129,6 +129,15 @@ class Joblib(support.TestCase):
             thread.join()
         self.assertEqual(got, {count: [list(range(30))] * 3 for count in (2, 3)})
 
+    def test_initializer_runs_in_each_worker(self):
+        delayed = self.joblib.delayed
+        settings = {"initializer": tasks.initialise, "initargs": ("ready",)}
+        with self.joblib.parallel_config("farcall", n_jobs=2):
+            parallel = self.joblib.Parallel(**settings)
+            self.assertEqual(parallel(delayed(tasks.status)() for _ in range(10)), ["ready"] * 10)
+        with self.joblib.parallel_config("farcall", n_jobs=2, **settings):
+            self.assertEqual(self.joblib.Parallel()(delayed(tasks.status)() for _ in range(10)), ["ready"] * 10)
+
     def test_wrong_number_is_refused(self):
         with self.joblib.parallel_config("farcall"), self.assertRaises(ValueError):
             self.joblib.Parallel(n_jobs=0)(self.joblib.delayed(tasks.same)(i) for i in range(2))

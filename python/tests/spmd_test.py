@@ -2,6 +2,7 @@
 """Tests of jobs of equals: farcall.spmd()."""
 
 import os
+import pathlib
 import shutil
 import sys
 import tempfile
@@ -12,7 +13,7 @@ import farcall
 import support
 
 BEGIN = """
-import array, operator, os, sys, threading, time
+import array, operator, os, sys, threading, time, warnings
 import farcall
 job = farcall.spmd()
 
@@ -24,9 +25,22 @@ def print(*values):
 
 """
 
+# Program whose executor uses the other processes of a launcher, and its output in three processes.
+WORKERS = """
+import os, farcall
+os.write(1, b"begin\\n")
+with farcall.Executor("{}") as executor:
+    pids = set(future.result() for future in [executor.submit(os.getpid) for _ in range(100)])
+    print(list(executor.map(abs, range(-3, 0))), os.getpid() in pids, len(pids) <= 2)
+"""
+OUTPUT_OF_WORKERS = ["", "[3, 2, 1] False True", *["begin"] * 3]
+CLUSTER = str(pathlib.Path(__file__).resolve().parents[2] / "tests/launchers/slurm_cluster.sh")
+
 
 class Equals(support.TestCase):
     """Programs that run in several processes."""
+
+    GUARD = 120
 
     def run_equals(self, text, targets="shm:2", *, launcher=(), arguments=()):
         """Runs a program in several processes, and returns its exit status, output and errors."""
@@ -102,6 +116,117 @@ class Equals(support.TestCase):
             print(made.sum(), own.sum(), made.dtype)
             """, ["499500.0 1000.0 float64"] * 3)
 
+    def test_values_are_combined_in_the_order_of_the_ranks(self):
+        self.check("""
+            rank = str(job.rank)
+            print(job.allreduce(rank), job.scan(rank), job.reduce(rank, root=1), job.allreduce(rank, max),
+                  job.allreduce(job.rank + 1, "prod"), job.allreduce(1.5), job.scan(job.rank, lambda a, b: a * 10 + b),
+                  job.allreduce(job.rank, "land"), job.reduce([job.rank], operator.add))
+            """, ["012 0 None 2 6 4.5 0 False [0, 1, 2]", "012 01 012 2 6 4.5 1 False None",
+                  "012 012 None 2 6 4.5 12 False None"])
+
+    def test_numbers_of_buffers_are_combined(self):
+        self.check("""
+            numbers = array.array("d", [job.rank, 1.5] * 50_000)
+            added = job.allreduce(numbers)
+            least = job.reduce(array.array("i", [job.rank, -job.rank]), "min", 2)
+            print(type(added) is array.array, added[:2].tolist(), added == array.array("d", [3, 4.5] * 50_000),
+                  numbers[0] == job.rank, least and least.tolist(),
+                  job.scan(bytearray([1 << job.rank]), "bor")[0])
+            """, ["True [3.0, 4.5] True True None 1", "True [3.0, 4.5] True True None 3",
+                  "True [3.0, 4.5] True True [0, -2] 7"])
+
+    def test_views_of_memory_are_combined(self):
+        self.check("""
+            import ctypes
+            numbers = array.array("d", [job.rank, 1.5])
+            rows = job.allreduce(memoryview(numbers).cast("B").cast("d", (2, 1)))
+            most = job.scan(memoryview((ctypes.c_int32 * 2)(1, job.rank)), "max")
+            print(rows.tolist(), numbers[0] == job.rank, most.format, most[1] == job.rank)
+            """, ["[[3.0], [4.5]] True i True"] * 3)
+
+    def test_copies_of_another_type_are_errors(self):
+        self.check("""
+            class Numbers(array.array):
+                def __copy__(self):
+                    return bytearray(len(self))
+            try:
+                job.allreduce(Numbers("d", [1, 2]))
+            except TypeError as error:
+                print(error)
+            """, ["the copy of a buffer has values of another type"] * 3)
+
+    def test_arrays_of_numpy_are_combined(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        self.check("""
+            import numpy
+            added = job.allreduce(numpy.full((2, 3), job.rank, dtype="f4"))
+            print(added.dtype, added.shape, added.sum(), job.allreduce(numpy.int64(job.rank)))
+            """, ["float32 (2, 3) 18.0 3"] * 3)
+
+    def test_arrays_of_all_kinds_are_combined(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        self.check("""
+            import numpy
+            table = numpy.arange(6.0).reshape(2, 3) + job.rank
+            for value in (table.T, numpy.asfortranarray(table), numpy.broadcast_to(table[0], (2, 3)),
+                          table.astype("f2"), table.astype(">f8")):
+                largest, smallest = job.allreduce(value, "max"), job.allreduce(value, "min")
+                print(largest.shape == value.shape, largest.dtype == value.dtype, largest.max(), smallest.min())
+            print(job.allreduce(numpy.array([True, job.rank > 0]), "land"), job.bcast(3, root=numpy.int64(1)))
+            print(job.allreduce(memoryview(array.array("l", [job.rank]))).tolist(),
+                  job.allreduce(numpy.zeros((0, 3))).shape)
+            """, [*["True True 7.0 0.0", "True True 7.0 0.0", "True True 4.0 0.0", "True True 7.0 0.0",
+                    "True True 7.0 0.0", "[ True False] 3", "[3] (0, 3)"] * 3])
+
+    def test_arrays_of_all_kinds_are_broadcast(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        self.check("""
+            import numpy
+            def both(value, other):
+                return job.bcast(value if job.rank == 0 else None), job.bcast(value if job.rank == 0 else other)
+            words = numpy.array([{"a": 1}, None], dtype=object)
+            print(*(value.tolist() for value in both(words, numpy.array([None, None], dtype=object))))
+            record = numpy.array([(1, "x")], dtype=[("a:O", "i4"), ("b", object)])
+            print(*(value.tolist() for value in both(record, record.copy())))
+            days = numpy.array(["2020-01-01"], dtype="M8[D]")
+            print(*(str(value[0]) for value in both(days, days.copy())))
+            print(*(value.tolist() for value in both(numpy.array([1j]), numpy.zeros(1, complex))))
+            print(*(value.shape for value in both(numpy.zeros((0, 3)), numpy.zeros((0, 3)))))
+            """, [*["[{'a': 1}, None] [{'a': 1}, None]", "[(1, 'x')] [(1, 'x')]", "2020-01-01 2020-01-01", "[1j] [1j]",
+                    "(0, 3) (0, 3)"] * 3])
+
+    def test_combined_buffers_of_different_sizes_are_errors(self):
+        status, out, _ = self.run_equals("""
+            try:
+                job.allreduce(array.array("d", [1] * (1 + job.rank)))
+            except RuntimeError as error:
+                print("different sizes" in str(error))
+            os._exit(3)
+            """)
+        self.assertEqual(status, 3)
+        self.assertIn("True", out)
+
+    def test_wrong_operations_are_errors(self):
+        self.check("""
+            for call in (lambda: job.allreduce(1, "mean"), lambda: job.reduce(1, root=3),
+                         lambda: job.allreduce(array.array("d", [1]), "band")):
+                try:
+                    call()
+                except ValueError as error:
+                    print(error)
+            """, ["op must be a function or one of sum, prod, min, max, band, bor, bxor, land, lor, and not 'mean'",
+                  "root must be a rank from 0 to 2, and not 3", "the operation 'band' is for integers"] * 3)
+
     def test_buffers_of_another_size_are_errors(self):
         self.check("""
             try:
@@ -120,6 +245,15 @@ class Equals(support.TestCase):
                     print(type(error).__name__)
             print(job.allgather(job.rank))
             """, ["TypeError", "RemoteError", "RemoteError"] * 2 + ["[0, 1, 2]"] * 3)
+
+    def test_forked_child_leaves_the_job_to_its_parent(self):
+        self.check("""
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+            child = os.fork()
+            if child == 0:
+                sys.exit(3)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), job.allreduce(1))
+            """, ["3 3"] * 3)
 
     def test_processes_call_each_other(self):
         self.check("""
@@ -240,6 +374,24 @@ class Equals(support.TestCase):
         for pid in out.split():
             self.assertTrue(support.wait_until(lambda pid=pid: support.is_gone(int(pid))))
 
+    def test_ctrl_c_is_an_exception_of_a_collective(self):
+        _, out, errors = self.run_equals("""
+            collectives = [job.barrier, lambda: job.allgather(1), lambda: job.bcast(root=1)]
+            if job.rank == 0:
+                threading.Timer(0.3, os.kill, (os.getpid(), 2)).start()
+                try:
+                    collectives[int(sys.argv[1])]()
+                except KeyboardInterrupt:
+                    print("interrupted")
+                try:
+                    job.barrier()
+                except RuntimeError as error:
+                    print("no more collectives" in str(error))
+                os._exit(0)
+            time.sleep(60)
+            """, arguments=("0",))
+        self.assertEqual(out.splitlines(), ["interrupted", "True"], errors)
+
     def test_nodes_do_not_change(self):
         self.check("""
             for change in (lambda: job.add("shm"), lambda: job[0].remove(), lambda: job.on_node_change(print)):
@@ -322,15 +474,25 @@ class Equals(support.TestCase):
         self.assertEqual((status, sorted(out.splitlines())), (0, [f"{rank} [0, 1, 2]" for rank in range(3)]), errors)
 
     def test_processes_of_mpirun_are_workers(self):
-        program = textwrap.dedent("""
-            import os, farcall
-            os.write(1, b"begin\\n")
-            with farcall.Executor("mpirun") as executor:
-                pids = {future.result() for future in [executor.submit(os.getpid) for _ in range(100)]}
-                print(list(executor.map(abs, range(-3, 0))), os.getpid() in pids, len(pids) <= 2)
-            """)
-        status, out, errors = support.run([*self.mpirun(), sys.executable, "-c", program])
-        self.assertEqual((status, sorted(out.split("\n"))), (0, ["", "[3, 2, 1] False True", *["begin"] * 3]), errors)
+        status, out, errors = support.run([*self.mpirun(), sys.executable, "-c", WORKERS.format("mpirun")])
+        self.assertEqual((status, sorted(out.split("\n"))), (0, OUTPUT_OF_WORKERS), errors)
+
+    def test_processes_of_srun_are_equals_and_workers(self):
+        with tempfile.TemporaryDirectory(prefix="fc") as folder:
+            cluster = os.path.join(folder, "slurm")
+            status, configuration, errors = support.run([CLUSTER, "start", cluster])
+            if status == 77:
+                self.skipTest(errors)
+            self.assertEqual(status, 0, errors)
+            srun = ("env", f"SLURM_CONF={configuration.strip()}", "srun", "--quiet", "--mpi=pmi2", "-n", "3")
+            try:
+                status, out, errors = self.run_equals("print(job.rank, job.allgather(job.rank))", launcher=srun)
+                self.assertEqual((status, sorted(out.splitlines())),
+                                 (0, [f"{rank} [0, 1, 2]" for rank in range(3)]), errors)
+                status, out, errors = support.run([*srun, sys.executable, "-c", WORKERS.format("srun")])
+                self.assertEqual((status, sorted(out.split("\n"))), (0, OUTPUT_OF_WORKERS), errors)
+            finally:
+                support.run([CLUSTER, "stop", cluster])
 
     def test_executor_of_mpirun_needs_mpirun(self):
         for name in ("mpirun", "srun"):

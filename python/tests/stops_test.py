@@ -67,6 +67,28 @@ class Stops(support.TestCase):
         self.assertEqual([each.result() for each in waiting], list(range(10)))
         self.assertTrue(support.is_gone(pid))
 
+    def test_extension_with_the_gil_is_killed_after_the_grace(self):
+        executor = self.executor(1)
+        worker = None
+        pid = 0
+        # A stop that arrives before the function holds the GIL interrupts it, and its worker goes on.
+        while worker in (None, pid):
+            future, pid = self.started(executor, tasks.note_and_hold_the_gil)
+            os.remove(self.path)
+            begin = time.monotonic()
+            self.assertTrue(future.stop(grace=0.2))
+            self.assert_cancelled(future)
+            self.assertLess(time.monotonic() - begin, support.GUARD_SECONDS / 4)
+            worker = executor.submit(os.getpid).result()
+        self.assertNotEqual(worker, os.getpid())
+        self.assertTrue(support.wait_until(lambda: support.is_gone(pid)))
+
+    def test_late_extension_with_the_gil_is_killed(self):
+        executor = self.executor(1)
+        with self.assertRaises(farcall.Timeout):
+            executor.with_timeout(0.2).submit(tasks.note_and_hold_the_gil, self.path).result()
+        self.assertEqual(executor.submit(tasks.same, 1).result(), 1)
+
     def test_calls_behind_a_stopped_call_are_not_lost(self):
         executor = self.executor(1)
         # After many short calls, workers get several calls at a time.

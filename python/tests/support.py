@@ -3,8 +3,11 @@
 
 import faulthandler
 import os
+import pathlib
+import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,6 +48,11 @@ class TestCase(unittest.TestCase):
         return made
 
 
+def stress_rounds(full):
+    """Returns the number of rounds of a stress test: all in `./run soak`, and otherwise a fifth."""
+    return full if os.environ.get("FARCALL_TEST_LENGTH") == "full" else full // 5
+
+
 def run(command, seconds=GUARD_SECONDS):
     """Runs a command, and returns its exit status, output and errors."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
@@ -72,6 +80,19 @@ def build_program(case, source):
     return path
 
 
+def sizes_of_process(*names):
+    """Return values of /proc/self/status, in KiB."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        values = dict(line.split(":", 1) for line in file)
+    return [int(values[name].split()[0]) for name in names]
+
+
+def anonymous_memory_of(pid):
+    """Returns how many bytes of a process are in no file, also if a parent has the same pages."""
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    return 1024 * int(re.search(r"^Anonymous: +(\d+) kB", text, re.M).group(1))
+
+
 def is_gone(pid):
     """True if a process has ended; a zombie has ended, too."""
     try:
@@ -79,6 +100,19 @@ def is_gone(pid):
             return stat.read().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def stop(pid):
+    """Stops a process, and waits until all its threads have stopped, which they do one after another."""
+    def is_stopped(task):
+        try:
+            return task.read_text().rpartition(")")[2].split()[0] == "T"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    os.kill(pid, signal.SIGSTOP)
+    if not wait_until(lambda: all(map(is_stopped, pathlib.Path(f"/proc/{pid}/task").glob("*/stat")))):
+        raise AssertionError(f"process {pid} has not stopped")
 
 
 def wait_until(condition, seconds=GUARD_SECONDS / 2):
@@ -92,7 +126,20 @@ def wait_until(condition, seconds=GUARD_SECONDS / 2):
 
 
 def main():
-    """Runs the tests of the calling file."""
+    """Runs the tests of the calling file.
+
+    With the argument `--packages FOLDER`, the tests need packages in this folder: the program then skips if the folder
+    does not exist, and otherwise fails if a test skips because a package is missing.
+    """
+    folder = sys.argv.pop(sys.argv.index("--packages") + 1) if "--packages" in sys.argv else None
+    if folder is not None:
+        sys.argv.remove("--packages")
+        if not os.path.isdir(folder):
+            print(f"skipped: {folder} does not exist; ./run setup test installs packages into it")
+            sys.exit(77)
     # unittest of Python 3.12 exits with status 5 if all tests skip.
     program = unittest.main(verbosity=2, exit=False)
-    sys.exit(not program.result.wasSuccessful())
+    missing = [str(test) for test, reason in program.result.skipped if folder is not None and "not installed" in reason]
+    for test in missing:
+        print(f"{test} lacks a package of {folder}")
+    sys.exit(not program.result.wasSuccessful() or bool(missing))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that the tests call in workers."""
 
+import ctypes
 import math
 import os
 import signal
@@ -37,10 +38,34 @@ class BreaksWhenRead:
 
 
 class TwoArgumentsError(Exception):
-    """Exception that can be pickled, but not unpickled."""
+    """Exception whose class takes other arguments than BaseException remembers."""
+
+    __slots__ = ("second",)
 
     def __init__(self, first, second):
         super().__init__(first + second)
+        self.first, self.second = first, second
+
+
+class NoSuchPathError(FileNotFoundError):
+    """Exception that inherits from a class with members in C."""
+
+    def __init__(self, path):
+        super().__init__(2, "no such path", path)
+
+
+class DescribedError(Exception):
+    """Exception that makes another text of its text."""
+
+    def __init__(self, text):
+        super().__init__(f"described: {text}")
+
+
+class UnreadableError(Exception):
+    """Exception that can be pickled, but not unpickled."""
+
+    def __reduce__(self):
+        return fail, ("not to be read",)
 
 
 class UnpicklableError(Exception):
@@ -64,8 +89,20 @@ def fail(text):
 def fail_strangely(kind):
     """Raises an exception that cannot be sent."""
     if kind == "read":
-        raise TwoArgumentsError("one ", "two")
+        raise UnreadableError("one two")
     raise UnpicklableError("locked")
+
+
+def raise_it(make, *arguments):
+    """Raises the exception that a class or function makes."""
+    raise make(*arguments)
+
+
+def group_of_errors():
+    """Returns a group with an exception whose cause is another one."""
+    error = TwoArgumentsError("one ", "two")
+    error.__cause__ = NoSuchPathError("/cause")
+    return ExceptionGroup("group", [error, ValueError(3)])
 
 
 def give(kind):
@@ -84,6 +121,13 @@ def pid_after(path):
     while not os.path.exists(path):
         time.sleep(0.002)
     return os.getpid()
+
+
+def same_after(path, value):
+    """Returns the value when there is a file, or at once if the path is None."""
+    while path is not None and not os.path.exists(path):
+        time.sleep(0.002)
+    return value
 
 
 def note_and_sleep(path):
@@ -107,6 +151,47 @@ def count_down_by_functions(executor, depth):
     return 0 if depth == 0 else 1 + executor.function(count_down_by_functions)(executor, depth - 1)
 
 
+def call_in_threads(executor, call, threads, depth):
+    """Calls itself in threads that this task joins, and returns the number of calls of all depths."""
+    if depth == 0:
+        return 0
+    counts = []
+
+    def work():
+        arguments = executor, call, threads, depth - 1
+        if call == "submit":
+            counts.append(1 + executor.submit(call_in_threads, *arguments).result())
+        else:
+            counts.append(1 + executor.function(call_in_threads)(*arguments))
+
+    made = [threading.Thread(target=work) for _ in range(threads)]
+    for thread in made:
+        thread.start()
+    for thread in made:
+        thread.join()
+    return sum(counts)
+
+
+def call_later_in_a_thread(executor, path):
+    """Leaves a thread behind that calls a task when another task runs, and writes the result to a file."""
+    def work():
+        same_after(path + ".begun", None)
+        result = executor.submit(pow, 7, 2).result()
+        with open(path + ".new", "w", encoding="ascii") as file:
+            file.write(str(result))
+        os.rename(path + ".new", path)
+
+    threading.Thread(target=work, daemon=True).start()
+
+
+def read_after(path):
+    """Says by a file that it runs, waits for another file, and returns its content."""
+    note(path + ".begun")
+    pid_after(path)
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
 def append_two(numbers):
     """Changes its argument, and returns it."""
     numbers.append(2)
@@ -123,6 +208,11 @@ def catch_nested(executor):
     """Describes the exception of a task that this task has called."""
     error = executor.submit(fail, "nested").exception()
     return type(error).__name__, str(error.__cause__), error.__notes__[-1]
+
+
+def fail_nested(executor):
+    """Waits for a task that fails."""
+    return executor.submit(fail, "missing").result()
 
 
 def submit_and_poll(executor, path):
@@ -245,6 +335,18 @@ def note_and_spin(path):
     note(path)
     while True:
         pass
+
+
+def note_and_hold_the_gil(path, seconds=None):
+    """Writes the worker's process ID to a file, and is in C with the GIL for some seconds, or for ever."""
+    c = ctypes.PyDLL(None)
+    note(path)
+    if seconds is not None:
+        c.usleep(int(seconds * 1e6))
+        return os.getpid()
+    mutex = ctypes.create_string_buffer(256)  # larger than a pthread_mutex_t
+    while True:
+        c.pthread_mutex_lock(mutex)  # the second time, it waits, and signals do not wake it
 
 
 def note_and_clean_up(path):

@@ -10,6 +10,7 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -70,6 +71,9 @@ class WheelTest(unittest.TestCase):
             f"-Ccmake.define.FARCALL_WHEEL_COMMAND={cls.options.command}", environment=tools_environment(cls.options))
         cls.wheel, = (cls.folder / "dist").glob("*.whl")
         cls.source, = (cls.folder / "dist").glob("*.tar.gz")
+        if cls.options.keep:
+            shutil.rmtree(cls.options.keep, ignore_errors=True)
+            shutil.copytree(cls.folder / "dist", cls.options.keep)
 
     def test_wheel_runs_with_all_later_interpreters(self):
         self.assertRegex(self.wheel.name, r"^farcall-[\d.]+-cp311-abi3-(linux|manylinux)\w+\.whl$")
@@ -136,6 +140,7 @@ def read_options():
     parser.add_argument("--wheel", type=pathlib.Path)
     parser.add_argument("--library")
     parser.add_argument("--command")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the wheel that this test builds")
     parser.add_argument("--tools", default="")
     parser.add_argument("interpreters", nargs="*", default=[sys.executable])
     options = parser.parse_args()

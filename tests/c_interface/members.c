@@ -1,43 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of jobs whose nodes are added, removed and restarted.
-#include "check.h"
+#include "changes.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
-
-struct seen {
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
-  uint32_t count;
-  struct {
-    uint32_t id;
-    fc_node_change what;
-    uint32_t replaces;
-    bool says_why;
-  } all[16];
-};
-
-static void see(const fc_node_event* event, void* user) {
-  struct seen* s = user;
-  pthread_mutex_lock(&s->mutex);
-  if (s->count == 16) abort();
-  s->all[s->count].id = event->node.id;
-  s->all[s->count].what = event->what;
-  s->all[s->count].replaces = event->replaces;
-  s->all[s->count].says_why = event->why[0] != 0;
-  ++s->count;
-  pthread_cond_broadcast(&s->changed);
-  pthread_mutex_unlock(&s->mutex);
-}
-
-static void await(struct seen* s, uint32_t count) {
-  pthread_mutex_lock(&s->mutex);
-  while (s->count < count)
-    pthread_cond_wait(&s->changed, &s->mutex);
-  pthread_mutex_unlock(&s->mutex);
-}
 
 static void send_back(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
@@ -69,7 +36,7 @@ int main(int argc, char** argv) {
   fc_job* job = NULL;
   const fc_job_options options = {.size = sizeof options, .targets = "shm"};
   NEED(fc_job_start(&argc, argv, &options, &job) == FC_OK);
-  struct seen s = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+  struct seen s = nothing_seen;
   NEED(fc_on_node_change(job, see, &s) == FC_OK);
   CHECK_FAILS(FC_INVALID_ARGUMENT, "callback", fc_on_node_change(job, NULL, NULL));
 
@@ -111,10 +78,10 @@ int main(int argc, char** argv) {
   await(&s, 4);
   fc_job_end(job);
   CHECK(s.count == 4);
-  CHECK(s.all[0].id == 2 && s.all[0].what == FC_CHANGE_JOINED && !s.all[0].says_why);
-  CHECK(s.all[0].replaces == FC_NO_NODE);
-  CHECK(s.all[1].id == 2 && s.all[1].what == FC_CHANGE_FAILED && s.all[1].says_why);
-  CHECK(s.all[2].id == 3 && s.all[2].what == FC_CHANGE_JOINED && s.all[2].replaces == 2);
-  CHECK(s.all[3].id == 3 && s.all[3].what == FC_CHANGE_REMOVED && s.all[3].says_why);
+  check_change(&s, 0, 2, FC_CHANGE_JOINED, FC_NO_NODE);
+  check_change(&s, 1, 2, FC_CHANGE_FAILED, FC_NO_NODE);
+  check_change(&s, 2, 3, FC_CHANGE_JOINED, 2);
+  check_change(&s, 3, 3, FC_CHANGE_REMOVED, FC_NO_NODE);
+  CHECK(!s.all[0].says_why && s.all[1].says_why && s.all[3].says_why);
   return failures != 0;
 }

@@ -1,50 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of jobs that start without targets, and to which the program adds processes that it forks.
-#include "check.h"
+#include "changes.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { max_events = 16, status_after_serving = 4 };
-
-struct seen {
-  pthread_mutex_t mutex;
-  pthread_cond_t changed;
-  uint32_t count;
-  struct {
-    uint32_t id;
-    fc_node_change what;
-    uint32_t replaces;
-  } all[max_events];
-};
-
-static void see(const fc_node_event* event, void* user) {
-  struct seen* s = user;
-  pthread_mutex_lock(&s->mutex);
-  if (s->count == max_events) abort();
-  s->all[s->count].id = event->node.id;
-  s->all[s->count].what = event->what;
-  s->all[s->count].replaces = event->replaces;
-  ++s->count;
-  pthread_cond_broadcast(&s->changed);
-  pthread_mutex_unlock(&s->mutex);
-}
-
-static void await(struct seen* s, uint32_t count) {
-  pthread_mutex_lock(&s->mutex);
-  while (s->count < count)
-    pthread_cond_wait(&s->changed, &s->mutex);
-  pthread_mutex_unlock(&s->mutex);
-}
-
-static void check_event(const struct seen* s, uint32_t at, uint32_t id, fc_node_change what,
-                        uint32_t replaces) {
-  CHECK(s->all[at].id == id && s->all[at].what == what && s->all[at].replaces == replaces);
-}
+enum { status_after_serving = 4 };
 
 static void tell_pid(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)bytes, (void)size, (void)user;
@@ -86,7 +50,7 @@ static void forked_processes_join_a_job_without_targets(void) {
   fc_job* job = NULL;
   NEED(fc_job_start(NULL, NULL, &options, &job) == FC_OK);
   CHECK(fc_job_size(job) == 1);
-  struct seen s = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+  struct seen s = nothing_seen;
   NEED(fc_on_node_change(job, see, &s) == FC_OK);
 
   int socket = -1;
@@ -128,11 +92,11 @@ static void forked_processes_join_a_job_without_targets(void) {
   fc_job_end(job);
   CHECK(status_of(third_pid) == status_after_serving);
   CHECK(s.count == 5);
-  check_event(&s, 0, 1, FC_CHANGE_JOINED, FC_NO_NODE);
-  check_event(&s, 1, 2, FC_CHANGE_JOINED, FC_NO_NODE);
-  check_event(&s, 2, 1, FC_CHANGE_FAILED, FC_NO_NODE);
-  check_event(&s, 3, 3, FC_CHANGE_JOINED, 1);
-  check_event(&s, 4, 2, FC_CHANGE_REMOVED, FC_NO_NODE);
+  check_change(&s, 0, 1, FC_CHANGE_JOINED, FC_NO_NODE);
+  check_change(&s, 1, 2, FC_CHANGE_JOINED, FC_NO_NODE);
+  check_change(&s, 2, 1, FC_CHANGE_FAILED, FC_NO_NODE);
+  check_change(&s, 3, 3, FC_CHANGE_JOINED, 1);
+  check_change(&s, 4, 2, FC_CHANGE_REMOVED, FC_NO_NODE);
 }
 
 /// Data that replace() reads and writes.
@@ -166,8 +130,8 @@ static void callbacks_may_replace_failed_processes(void) {
   NEED(kill(first, SIGKILL) == 0);
   CHECK(status_of(first) == -1);
   await(&p.seen, 3);
-  check_event(&p.seen, 1, 1, FC_CHANGE_FAILED, FC_NO_NODE);
-  check_event(&p.seen, 2, 2, FC_CHANGE_JOINED, 1);
+  check_change(&p.seen, 1, 1, FC_CHANGE_FAILED, FC_NO_NODE);
+  check_change(&p.seen, 2, 2, FC_CHANGE_JOINED, 1);
   CHECK(p.node.id == 2 && pid_of(p.node) == p.pid);
   fc_job_end(p.job);
   CHECK(status_of(p.pid) == status_after_serving);

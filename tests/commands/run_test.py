@@ -65,7 +65,7 @@ class Run(unittest.TestCase):
             (self.root / name).parent.mkdir(exist_ok=True)
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, self.root / name)
         for name in ("build/release", "build/clang", "build/py-veo/" + PYTHON,
-                     "build/python-tools/" + PYTHON):
+                     f"build/python-tools/{PYTHON}/pyright", "build/python-packages/" + PYTHON):
             (self.root / name).mkdir(parents=True)
         (self.root / "notes").touch()
         for layer in ("am", "memory"):
@@ -110,6 +110,40 @@ class Words(Run):
     def test_two_names_in_one_word_are_refused(self):
         self.expect(1, "unit", "am memory", text="no layer 'am memory'")
         self.expect(1, "cross", "aarch64 riscv64", text="no cross preset 'aarch64 riscv64'")
+
+
+class Demo(Run):
+    def setUp(self):
+        super().setUp()
+        for name in ("farcall", "example-08-conjugate-gradient"):
+            self.program(self.root / "build/release/bin" / name, NOTES)
+        self.program(self.tools / "python3", NOTES)
+
+    def test_a_build_without_python_says_what_is_left_out(self):
+        self.expect(0, "demo", text="a call of a Python function is left out: it needs python3-dev")
+        self.assertIn("farcall bench offload", self.notes())
+        self.assertNotIn("farcall.demo", self.notes())
+
+    def test_python_functions_are_called(self):
+        self.write("build/release/python/farcall/_core.abi3.so", "")
+        self.expect(0, "demo")
+        self.assertIn("python3 -B -m farcall.demo", self.notes())
+
+
+class BenchOfPython(Run):
+    def setUp(self):
+        super().setUp()
+        self.program(self.tools / "python3", NOTES + """case "$*" in *' pip install '*) exit 1 ;; esac\n""")
+
+    def test_options_are_passed_on(self):
+        self.write("build/python-rivals/installed", "")
+        self.expect(0, "bench", "python", "--quick", "--packages", "none")
+        self.assertIn("python3 -B -m farcall.bench --quick --packages none\n", self.notes())
+        self.assertNotIn("pip install", self.notes())
+
+    def test_packages_that_cannot_be_installed_are_named(self):
+        self.expect(0, "bench", "python", text="ray is not measured")
+        self.assertIn("python3 -B -m farcall.bench\n", self.notes())
 
 
 class Unit(Run):
@@ -224,15 +258,27 @@ class Ci(unittest.TestCase):
         return subprocess.run([self.root / ".ci/run"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=100, env={**os.environ, "PATH": f"{self.root}/tools:{os.environ['PATH']}"})
 
-    @unittest.skipIf(shutil.which("git") is None, "git is missing")
-    def test_sources_outside_the_code_are_not_linted(self):
+    def commit(self, *names):
         git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
-        for name in ("run", "docs/steps.cpp"):
-            (self.root / "docs/steps.cpp").write_text(name, encoding="utf-8")
-            for words in (["init", "-q"], ["add", name], ["commit", "-q", "-m", name]):
-                subprocess.run([*git, *words], cwd=self.root, check=True)
+        for name in names:
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            if name != "run":
+                (self.root / name).write_text(name, encoding="utf-8")
+        for words in (["init", "-q"], ["add", *names], ["commit", "-q", "-m", "files"]):
+            subprocess.run([*git, *words], cwd=self.root, check=True)
+
+    @unittest.skipIf(shutil.which("git") is None, "git is missing")
+    def test_sources_of_the_code_are_linted(self):
+        folders, = (line for line in (ROOT / "run").read_text(encoding="utf-8").splitlines()
+                    if line.startswith("code_folders="))
+        self.run_does(folders + "\n")
+        self.commit("run")
+        self.commit("docs/steps.cpp", "cmake/hide.cpp", "packaging/a.cpp", "other/b.cpp")
         self.assertEqual(self.ci().returncode, 0)
         self.assertIn("lint farcall/base/limited_log.cpp\n", self.calls.read_text(encoding="utf-8"))
+        self.commit("docs/more.cpp", "farcall/am/c.cpp", "tests/d.cpp", "tools/e.hpp")
+        self.assertEqual(self.ci().returncode, 0)
+        self.assertIn("lint farcall/am/c.cpp tests/d.cpp\n", self.calls.read_text(encoding="utf-8"))
 
     def test_steps_of_a_killed_build_ahead_fail(self):
         self.run_does("[[ $1 != headers ]] || kill -KILL 0\n")

@@ -54,6 +54,9 @@ class node_pair {
   virtual ~node_pair() = default;
   /// Makes node 0 or 1 of the pair. Node 1 can be made again after its end, also without close().
   [[nodiscard]] virtual std::unique_ptr<node_end> make_end(unsigned side) = 0;
+  /// Gives node 1 a number that no earlier node had, if the transport refuses lanes of nodes that
+  /// have failed.
+  virtual void replace_node_1() {}
 };
 
 struct backend {
@@ -129,6 +132,7 @@ class transport_conformance : public ::testing::TestWithParam<backend> {
 
   /// Makes the pair, with rings of this size. Must be called before run().
   void make_pair(std::uint32_t ring_bytes = min_ring);
+  void replace_node_1() { pair_->replace_node_1(); }
 
   /// Runs `here` on node 0, in this thread, and `there` on node 1, in a new thread or process. Node
   /// 1 ends with its body, and leaves its lanes open; node 0 stays.

@@ -51,12 +51,13 @@ TEST_P(transport_conformance, shared_memory_can_be_used_in_place) {
       [](side& s) {
         const memory_window w = window_of(s.peer_card());
         rma_engine& m = *s.link().rma_engine();
-        std::byte* const whole = m.map(s.peer(), w.address, w.bytes);
+        const held_bytes held = m.map(s.peer(), w.address, w.bytes);
+        std::byte* const whole = held.here;
         ASSERT_NE(whole, nullptr);
         s.step();
         EXPECT_TRUE(holds({whole, 4096}, 1));
-        EXPECT_EQ(m.map(s.peer(), w.address + 4096, 100), whole + 4096);
-        EXPECT_EQ(m.map(s.peer(), w.address + w.bytes - 1, 1), whole + w.bytes - 1);
+        EXPECT_EQ(m.map(s.peer(), w.address + 4096, 100).here, whole + 4096);
+        EXPECT_EQ(m.map(s.peer(), w.address + w.bytes - 1, 1).here, whole + w.bytes - 1);
         fill_with({whole + w.bytes - 4096, 4096}, 2);
         s.step();
       },
@@ -65,6 +66,29 @@ TEST_P(transport_conformance, shared_memory_can_be_used_in_place) {
         s.step();
         s.step();
         EXPECT_TRUE(holds(s.window().last(4096), 2));
+      });
+}
+
+TEST_P(transport_conformance, memory_in_use_stays_mapped_behind_its_peer) {
+  make_pair();
+  if (!node_0().has_rma_engine()) GTEST_SKIP() << "it has no RMA engine";
+  if (!node_0().shares_memory()) GTEST_SKIP() << "it shares no memory";
+  run(
+      [](side& s) {
+        const memory_window w = window_of(s.peer_card());
+        rma_engine& m = *s.link().rma_engine();
+        const held_bytes held = m.map(s.peer(), w.address, 4096);
+        ASSERT_NE(held.here, nullptr);
+        s.step();
+        s.link().forget(s.peer());
+        EXPECT_TRUE(holds({held.here, 4096}, 1));
+        EXPECT_EQ(m.map(s.peer(), w.address, 4096).here, nullptr);
+        s.step();
+      },
+      [](side& s) {
+        fill_with(s.window().first(4096), 1);
+        s.step();
+        s.step();
       });
 }
 
@@ -92,10 +116,11 @@ TEST_P(transport_conformance, map_fails_outside_the_shared_memory) {
                                          {most - 7, 8},
                                          {std::uint64_t{1} << 63, 8}};
         for (const memory_window& w : outside) {
-          EXPECT_EQ(m.map(s.peer(), w.address, w.bytes), nullptr) << w.address << ", " << w.bytes;
+          EXPECT_EQ(m.map(s.peer(), w.address, w.bytes).here, nullptr)
+              << w.address << ", " << w.bytes;
         }
         for (const node_id stranger : {s.id(), node_id{2}, node_id{1000}, no_node}) {
-          EXPECT_EQ(m.map(stranger, address, 8), nullptr) << stranger;
+          EXPECT_EQ(m.map(stranger, address, 8).here, nullptr) << stranger;
         }
         s.step();
       },
@@ -194,7 +219,7 @@ TEST_P(transport_conformance, unshared_memory_is_copied_where_the_system_allows_
         refused = !may_attach(s.peer_card(), address);
         s.tell(refused ? 0 : 1);
         if (refused) return;
-        EXPECT_EQ(m.map(s.peer(), address, bytes), nullptr);
+        EXPECT_EQ(m.map(s.peer(), address, bytes).here, nullptr);
         std::vector<std::byte> local(bytes);
         EXPECT_TRUE(m.get(s.peer(), address, local.data(), bytes, no_deadline));
         EXPECT_TRUE(holds(local, 1));

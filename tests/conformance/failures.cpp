@@ -40,6 +40,7 @@ TEST_P(transport_conformance, a_dead_peer_leaves_nothing_behind) {
 
   if (!GetParam().comes_back) return;
   // All lanes can be opened again.
+  replace_node_1();
   run(
       [&](side& s) {
         s.step();

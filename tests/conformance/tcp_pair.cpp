@@ -5,6 +5,7 @@
 #include <farcall/transport/tcp/connection.hpp>
 #include <farcall/transport/tcp/socket.hpp>
 #include <farcall/transport/tcp/tcp.hpp>
+#include <farcall/transport/tcp/tls.hpp>
 #include <tests/conformance/pairs.hpp>
 
 #include <algorithm>
@@ -38,16 +39,18 @@ void hand_on(int listener, tcp::tcp_transport& to) {
     ::fcntl(socket->get(), F_SETFL, 0);
     if (::recv(socket->get(), &first, sizeof first, MSG_WAITALL) != sizeof first) continue;
     ::fcntl(socket->get(), F_SETFL, O_NONBLOCK);
-    if (tcp::flaw_of(first) == nullptr) to.take_connection(std::move(*socket));
+    if (tcp::flaw_of(first).empty()) to.take_connection(std::move(*socket));
   }
 }
 
-/// Node 1 accepts connections, like a server's target; node 0, like its host, only connects.
+/// The second node accepts connections, like a server's target; node 0, like its host, only
+/// connects.
 class tcp_end final : public node_end {
  public:
-  tcp_end(node_id id, std::uint32_t ring_bytes, const tcp::job_credentials& credentials,
-          int listener, const std::string& address, int requests)
-      : id_(id), window_(segment::create("farcall-test-window", window_bytes)),
+  tcp_end(node_id id, node_id peer, std::uint32_t ring_bytes,
+          const tcp::job_credentials& credentials, int listener, const std::string& address,
+          int requests)
+      : id_(id), peer_(peer), window_(segment::create("farcall-test-window", window_bytes)),
         listener_(copy_of(listener)), requests_(copy_of(requests)), loop_("farcall-test") {
     tcp::options o;
     o.self = id;
@@ -55,7 +58,7 @@ class tcp_end final : public node_end {
     o.ring_bytes = ring_bytes;
     o.machine = "this one";
     o.network = "this one";
-    if (id == 1) o.addresses = {{address, "this one"}};
+    if (id != 0) o.addresses = {{address, "this one"}};
     o.doorbells = doorbells_;
     o.windows = {{reinterpret_cast<std::uintptr_t>(window_.data()), window_.size()}};
     o.credentials = credentials.copy();
@@ -70,7 +73,7 @@ class tcp_end final : public node_end {
     // Destroy it before its handlers: to send what is left, it may need one more connection.
     transport_.reset();
     loop_.remove(requests_.get());
-    if (id_ == 1) loop_.remove(listener_.get());
+    if (id_ != 0) loop_.remove(listener_.get());
   }
 
   node_id id() const override { return id_; }
@@ -82,7 +85,7 @@ class tcp_end final : public node_end {
     transport_->admit(peer);
     if (std::exchange(has_met_, true)) return;
     tcp::tcp_transport* const to = transport_.get();
-    if (id_ == 1) {
+    if (id_ != 0) {
       loop_.add(listener_.get(), EPOLLIN,
                 std::make_shared<ready>([this, to] { hand_on(listener_.get(), *to); }));
     }
@@ -90,13 +93,14 @@ class tcp_end final : public node_end {
                 tcp::dial_request request;
                 while (::recv(requests_.get(), &request, sizeof request, MSG_DONTWAIT) ==
                        static_cast<ssize_t>(sizeof request)) {
-                  to->take_request(1 - id_, request);
+                  to->take_request(peer_, request);
                 }
               }));
   }
 
  private:
   node_id id_;
+  node_id peer_;
   std::array<doorbell, 8> doorbells_;
   segment window_;
   unique_fd listener_;
@@ -108,8 +112,8 @@ class tcp_end final : public node_end {
 
 class tcp_node_pair final : public node_pair {
  public:
-  tcp_node_pair(std::uint32_t ring_bytes, bool is_encrypted)
-      : ring_bytes_(ring_bytes), is_encrypted_(is_encrypted),
+  tcp_node_pair(std::uint32_t ring_bytes, bool is_encrypted, node_id second = 1)
+      : ids_{0, second}, ring_bytes_(ring_bytes), is_encrypted_(is_encrypted),
         listeners_(tcp::listen_on({"127.0.0.1", 0})) {
     const tcp::job_credentials made = tcp::job_credentials::make(is_encrypted);
     name_ = made.name;
@@ -127,12 +131,13 @@ class tcp_node_pair final : public node_pair {
     credentials.name = name_;
     credentials.key = tcp::secret::copy_of(key_);
     credentials.is_encrypted = is_encrypted_;
-    return std::make_unique<tcp_end>(side, ring_bytes_, credentials, listeners_[0].get(),
-                                     tcp::local_address(listeners_[0].get()).text(),
-                                     requests_[side].get());
+    return std::make_unique<tcp_end>(
+        ids_[side], ids_[1 - side], ring_bytes_, credentials, listeners_[0].get(),
+        tcp::local_address(listeners_[0].get()).text(), requests_[side].get());
   }
 
  private:
+  std::array<node_id, 2> ids_;
   std::uint32_t ring_bytes_;
   bool is_encrypted_;
   tcp::job_name name_{};
@@ -150,6 +155,10 @@ std::unique_ptr<node_pair> tcp_pair(std::uint32_t ring_bytes) {
 
 std::unique_ptr<node_pair> tls_pair(std::uint32_t ring_bytes) {
   return std::make_unique<tcp_node_pair>(ring_bytes, true);
+}
+
+std::unique_ptr<node_pair> later_tcp_pair(std::uint32_t ring_bytes) {
+  return std::make_unique<tcp_node_pair>(ring_bytes, tcp::tls_is_built_in(), later_node);
 }
 
 } // namespace farcall::conformance

@@ -154,17 +154,22 @@ def image():
         stages[-1].setdefault(word, []).append(rest)
     expect([s["FROM"][0].split()[0] for s in stages] == 2 * ["docker.io/library/debian:12"], stages)
     installed = stages[0]["RUN"][0].split()
-    # ccache is for repeated builds, and PMIx for clusters with a launcher.
+    # ccache is for repeated builds, PMIx for clusters with a launcher, and libffi for OpenMP, which the image is built
+    # without.
     for package in group_of_packages("library") + group_of_packages("tools"):
-        expect(package in installed or package in ("ccache", "libpmix-dev"), f"{package} is there")
+        expect(package in installed or package in ("ccache", "libpmix-dev", "libffi-dev"),
+               f"{package} is there")
     last = stages[-1]
     expect(last["STOPSIGNAL"] == ["SIGTERM"] and last["USER"] != ["0"], last)
-    ports = last["EXPOSE"][0].split()
-    words = json.loads(last["ENTRYPOINT"][0])
-    for option, port in zip(("--listen", "--status"), ports):
-        expect(words[words.index(option) + 1] == f"0.0.0.0:{port}", f"{option}: {words}")
+    entry, arguments = (json.loads(last[word][0]) for word in ("ENTRYPOINT", "CMD"))
+    port, = last["EXPOSE"][0].split()
+    expect(entry[entry.index("--listen") + 1] == f"0.0.0.0:{port}", entry)
+    # Users can give the status page another address, because it is not part of the entry point.
+    expect("--status" not in entry, entry)
+    expect(arguments[arguments.index("--status") + 1].startswith("127.0.0.1:"), arguments)
+    expect(arguments[-1] == "/usr/bin/program", arguments)
     with key_file() as key:
-        words = [FARCALL, *replaced(words[1:], listen="0.0.0.0:0", status="127.0.0.1:0", key=key),
+        words = [FARCALL, *replaced([*entry[1:], *arguments[:-1]], listen="0.0.0.0:0", status="127.0.0.1:0", key=key),
                  PROGRAM]
         with Server(words) as server:
             url = server.url.replace("0.0.0.0", "127.0.0.1")

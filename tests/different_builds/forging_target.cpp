@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A target that pretends to be on another kind of machine, for forged_test.cpp.
-#include <farcall/base/byte_stream.hpp>
 #include <farcall/transport/card.hpp>
+#include <farcall/transport/control_messages.hpp>
 #include <farcall/transport/control_socket.hpp>
 #include <farcall/transport/shm/shm.hpp>
 
@@ -57,9 +57,7 @@ int main(int argc, char** argv) {
   while (std::optional<control_message> message = host.receive(no_deadline)) {
     if (message->kind == control::shut_down) break;
     if (message->kind != control::hello) continue;
-    byte_reader r(message->body, "a greeting");
-    (void)r.number<std::uint32_t>();
-    mine.id = r.number<node_id>();
+    mine.id = messages::hello::decode(message->body).node;
     std::vector<std::byte> bytes = encode(mine);
     if (where == "card") forge(bytes, what);
     host.send(control::joined, bytes);

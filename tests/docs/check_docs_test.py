@@ -193,6 +193,29 @@ class Markdown(InATree):
                         "README.md:2:", "class")
 
     @unittest.skipIf(shutil.which("c++") is None, "no compiler")
+    def test_a_block_that_is_a_file_is_left_out(self):
+        self.write("README.md", "```cpp\n// a.cpp\nint f() {}\n```\n```cpp\nint f();\n```\n```cpp\n// b.cpp\nlong f();\n```\n")
+        self.assertEqual(list(check_markdown.check_programs(self.root, ["c++", "-std=c++20"])), [])
+
+    def order(self, **ends):
+        for name, end in ends.items():
+            self.write(f"docs/guide/{name}.md", f"# Title of {name}\n\n{end}\n")
+        return list(check_markdown.check_order(self.root))
+
+    def test_a_guide_in_order_passes(self):
+        self.assertEqual(self.order(a="Next: [Title of c](c.md)", b="The end.", c="Next: [Title of b](b.md)"), [])
+
+    def test_a_page_that_readers_do_not_reach_is_found(self):
+        self.expect_one(self.order(a="Next: [Title of b](b.md)", b="The end.", c="Next: [Title of b](b.md)"),
+                        "docs/guide/c.md", "no page before it")
+
+    def test_a_next_page_that_comes_earlier_is_found(self):
+        self.expect_one(self.order(a="Next: [Title of b](b.md)", b="Next: [Title of a](a.md)"), "docs/guide/b.md", "a.md")
+
+    def test_another_title_of_the_next_page_is_found(self):
+        self.expect_one(self.order(a="Next: [Other](b.md)", b="The end."), "docs/guide/a.md", "'Other'")
+
+    @unittest.skipIf(shutil.which("c++") is None, "no compiler")
     def test_blocks_whose_optional_header_is_missing_are_left_out(self):
         self.write("README.md", "```cpp\nint f();\n```\n```cpp\n#include <cuda_runtime_api.h>\nint g();\n```\n")
         self.assertEqual(list(check_markdown.check_programs(self.root, ["c++", "-std=c++20"])), [])

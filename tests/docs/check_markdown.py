@@ -4,7 +4,10 @@
 
 * A link leads to a file or folder that exists, and to a heading that exists if it names one.
 * The C++ blocks of the README compile, and so do the C++ blocks of each page of the guide, joined in
-  order. A page's C blocks compile as C11.
+  order. A page's C blocks compile as C11. Blocks that begin with the name of a file are left out:
+  run_pages.py runs them.
+* From the first page of the guide, the links "Next: [title](page)" at the ends of pages lead through
+  all pages of the guide.
 """
 
 import concurrent.futures
@@ -16,8 +19,12 @@ import tempfile
 
 CODE_FOLDERS_WITHOUT_PAGES = {"build", ".git"}
 COMPILED = ("README.md", "docs/guide/*.md")
+GUIDE = "docs/guide"
+NEXT = re.compile(r"^Next: \[(.+)\]\(([\w.-]+)\)\n?\Z", re.M)
+TITLE = re.compile(r"^# +(.+)$", re.M)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+NAMED_FILE = re.compile(r"// [\w.-]+\.[ch]pp\n")
 NO_SUCH_HEADER = re.compile(r"fatal error: .*(?:No such file|file not found)")
 # Headers that may be missing. Blocks that include a missing one are left out.
 OPTIONAL_HEADERS = ("cuda_runtime_api.h", "mpi.h")
@@ -58,13 +65,35 @@ def check_links(root):
                     yield f"{name}:{number}: {path or name} has no heading for #{anchor}"
 
 
+def check_order(root):
+    """Yields pages of the guide that readers do not reach by the links to the next page."""
+    guide = {p.name: p.read_text(encoding="utf-8") for p in sorted((root / GUIDE).glob("*.md"))}
+    left = dict(guide)
+    name = next(iter(guide), None)
+    while name is not None:
+        text = left.pop(name)
+        match = NEXT.search(text)
+        if match is None:
+            break
+        title, following = match.groups()
+        if following not in left:
+            yield f"{GUIDE}/{name}: the next page, {following}, does not exist, or comes earlier"
+            return
+        actual = TITLE.search(guide[following])
+        if actual is None or actual[1] != title:
+            yield f"{GUIDE}/{name}: the title of {following} is not {title!r}"
+        name = following
+    for other in left:
+        yield f"{GUIDE}/{other}: no page before it ends with 'Next: [title]({other})'"
+
+
 def program_of(page, left_out=(), wanted="cpp"):
     """Returns a page's blocks of one language as one file that keeps the page's line numbers."""
     text = page.read_text(encoding="utf-8")
     parts = []
     for match in BLOCK.finditer(text):
         language, block = match.groups()
-        if language == wanted and not any(h in block for h in left_out):
+        if language == wanted and not NAMED_FILE.match(block) and not any(h in block for h in left_out):
             line = text.count("\n", 0, match.start()) + 2
             parts.append(f'#line {line} "{page.as_posix()}"\n{block}')
     return "".join(parts)
@@ -119,7 +148,7 @@ def main():
         at = arguments.index("--")
         arguments, compiler = arguments[:at], arguments[at + 1:]
     root = pathlib.Path(arguments[0] if arguments else ".").resolve()
-    problems = list(check_links(root))
+    problems = [*check_links(root), *check_order(root)]
     if compiler:
         problems += check_programs(root, compiler)
     for problem in problems:

@@ -34,12 +34,10 @@ TEST(stopped, targets_fail_if_the_program_asks_for_it) {
     const job j(asking_job(milliseconds(200)));
     const node victim = j.targets()[0];
     const node other = j.targets()[1];
-    const int pid = sync(victim, ::getpid);
-    future<int> waited_for = async(victim, [] {
-      std::raise(SIGSTOP);
-      return 1;
-    });
-    EXPECT_THAT(text_thrown_by<node_failed>([&] { (void)waited_for.get(); }),
+    // A call for the number would fail on a busy machine, where the target may be silent for as
+    // long.
+    const int pid = static_cast<int>(victim.description().pid);
+    EXPECT_THAT(text_thrown_by<node_failed>([&] { sync(victim, [] { std::raise(SIGSTOP); }); }),
                 AllOf(HasSubstr("node 1"), HasSubstr("did not reply for 200 ms (peer_timeout)")));
     EXPECT_THROW((void)victim.allocate<int>(1), node_failed);
     EXPECT_TRUE(all_end_within({pid}, std::chrono::seconds(1)));

@@ -24,19 +24,54 @@ say "install"
   exit 1
 }
 test -f "$prefix/include/farcall/farcall.hpp"
+test -f "$prefix/lib/libfarcall.a"
+test -f "$prefix/lib/libfarcall.so"
 test -f "$prefix/include/farcall/farcall.h"
 test -f "$prefix/include/farcall/c/equals.h"
 test -f "$prefix/include/farcall/c/queue.h"
 
-say "nothing installed as text may point back into the source or the build folder"
-if grep -rIlP "(^|[\s\"';=:(IL])(\Q$source\E|\Q$build\E)" "$prefix"; then
+say "no installed file names the source or the build folder"
+if grep -rlaF -e "$source/" -e "$build/" "$prefix"; then
   echo "the files above name $source or $build" >&2
+  exit 1
+fi
+
+say "installed pages lead to installed pages and pictures"
+python3 -B "$source/tests/docs/check_markdown.py" "$(dirname "$(find "$prefix" -name CHANGELOG.md)")"
+
+say "sizes, without debug information"
+install_component() { # <component>
+  # A component that was not built installs nothing.
+  mkdir -p "$temporary/$1"
+  "$cmake" --install "$build" --component "$1" --prefix "$temporary/$1" >>"$temporary/install.log"
+}
+size_of() { du -sb --exclude=.debug "$1" | cut -f 1; }
+check_size() { # <what> <bytes> <most bytes>
+  echo "$1: $2 bytes of at most $3"
+  [[ $2 -le $3 ]]
+}
+# `python3` and `veo_nec` are installed only by name. `veo_nec` has the files of `veo` in other folders, and is installed
+# in place of it.
+for component in runtime python3 veo veo_nec; do
+  install_component "$component"
+done
+all=$(($(size_of "$prefix") + $(size_of "$temporary/python3")))
+check_size runtime "$(size_of "$temporary/runtime")" 12000000
+check_size "all components" "$all" 60000000
+check_size "all components, with veo_nec in place of veo" \
+  "$((all - $(size_of "$temporary/veo") + $(size_of "$temporary/veo_nec")))" 60000000
+
+say "two minor versions fit into one prefix"
+# Names without a number are links, which lead to the version that was installed last.
+if find "$temporary/runtime" -type f | grep -v -e '/libfarcall\.so\.' -e '/farcall-[0-9]*\.[0-9]*/'; then
+  echo "another version would replace the files above" >&2
   exit 1
 fi
 
 # Move the prefix after the installation: users' packages may be moved, too.
 mv "$prefix" "$temporary/moved"
 prefix=$temporary/moved
+package=$(dirname "$(find "$prefix" -name farcall-config.cmake)")
 
 say "consumer with find_package"
 "$cmake" -S "$consumer" -B "$temporary/find_package" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
@@ -46,11 +81,11 @@ say "consumer with find_package"
 "$temporary/find_package/hello"
 "$temporary/find_package/c_hello"
 "$temporary/find_package/ham_hello"
-if [[ -e $prefix/lib/cmake/farcall/farcall-cuda-targets.cmake ]]; then
+if [[ -e $package/farcall-cuda-targets.cmake ]]; then
   "$temporary/find_package/gpu_hello"
 fi
 
-if [[ -e $prefix/lib/cmake/farcall/farcall-cuda-targets.cmake ]]; then
+if [[ -e $package/farcall-cuda-targets.cmake ]]; then
   say "a project that is optimised at link time has addresses of functions on GPUs"
   mkdir "$temporary/subfolder"
   printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(subfolder LANGUAGES CXX)' \
@@ -79,10 +114,10 @@ if [[ -e $prefix/lib/cmake/farcall/farcall-cuda-targets.cmake ]]; then
 fi
 
 say "Meson reads neither file sets nor generator expressions"
-properties=$(sed -n '/^set_target_properties(farcall::farcall /,/^)/p' \
-  "$(find "$prefix" -name farcall-targets.cmake)")
+properties=$(sed -n '/^set_target_properties(farcall::farcall_shared /,/^)/p' \
+  "$package"/farcall-targets.cmake)
 # shellcheck disable=SC2016
-if [[ $properties != *'INTERFACE_INCLUDE_DIRECTORIES "${_IMPORT_PREFIX}/include"'* ||
+if [[ $properties != *'INTERFACE_INCLUDE_DIRECTORIES "${_IMPORT_PREFIX}/include/farcall-0.1"'* ||
   $properties == *LINK_ONLY* ]]; then
   echo "the package has: $properties" >&2
   exit 1
@@ -93,7 +128,7 @@ if [[ -n $(find "$prefix" -name libfarcall.a) ]]; then
   say "a project in C only is told what it lacks"
   mkdir "$temporary/c_only"
   printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(c_only C)' \
-    'find_package(farcall REQUIRED)' >"$temporary/c_only/CMakeLists.txt"
+    'set(FARCALL_USE_STATIC_LIBS ON)' 'find_package(farcall REQUIRED)' >"$temporary/c_only/CMakeLists.txt"
   if "$cmake" -S "$temporary/c_only" -B "$temporary/c_only/build" -G Ninja \
     -DCMAKE_C_COMPILER="$c_compiler" -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF >"$temporary/c_only.log" 2>&1 ||
@@ -111,7 +146,7 @@ if [[ -n $(find "$prefix" -name libfarcall.a) ]]; then
 fi
 
 say "consumer with pkg-config"
-pc_folder=$(dirname "$(find "$prefix" -name farcall.pc)")
+pc_folder=$prefix/lib/pkgconfig
 export PKG_CONFIG_PATH=$pc_folder LD_LIBRARY_PATH=${pc_folder%/pkgconfig}
 read -ra flags <<<"$(pkg-config --cflags --libs farcall)"
 "$compiler" -std=c++20 -O2 -o "$temporary/hello" "$consumer/main.cpp" "${flags[@]}"

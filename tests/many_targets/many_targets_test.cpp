@@ -18,12 +18,21 @@
 namespace farcall::test {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr std::size_t target_count = 300;
 
 pid_t pid_of(const node& n) { return static_cast<pid_t>(n.description().pid); }
+
+/// Returns a value of /proc/self/status, in KiB. `name` includes the colon.
+std::uint64_t kib_of_status(const std::string& name) {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    std::uint64_t kib = 0;
+    if (word == name && file >> kib) return kib;
+  }
+  return 0;
+}
 
 /// Returns the process's proportional set size (PSS), in KiB.
 std::uint64_t own_kib(pid_t pid) {
@@ -114,26 +123,32 @@ TEST_F(targets, may_die_without_harm_to_others) {
   }
 }
 
-TEST(targets_of_a_job, may_come_and_go_until_numbers_run_out) {
+TEST(targets_of_a_job, come_and_go_without_a_trace) {
+  constexpr node_id last = 1030;
+  // Least sizes of a target's heap and of its receive segment.
+  constexpr std::uint64_t heap = std::uint64_t{64} << 20;
   job j(with_targets("shm"));
   std::size_t descriptors = 0;
-  std::string why;
-  for (node_id expected = 2; why.empty() && expected < 2000; ++expected) {
-    try {
-      const node added = j.add("shm");
-      ASSERT_EQ(added.id(), expected);
-      ASSERT_EQ(sync(added, fn<&own_number>), expected);
-      j.remove(added);
-    } catch (const start_failed& e) {
-      why = e.what();
-    }
-    if (expected == 20) descriptors = open_descriptors();
+  std::uint64_t mapped = 0;
+  std::uint64_t shared = 0;
+  for (node_id expected = 2; expected <= last; ++expected) {
+    const node added = j.add("shm");
+    ASSERT_EQ(added.id(), expected);
+    ASSERT_EQ(sync(added, fn<&own_number>), expected);
+    const buffer<char> memory = added.allocate<char>(std::size_t{64} << 10);
+    put_sync(std::vector<char>(memory.size(), 'x'), memory);
+    j.remove(added);
+    if (expected != 20) continue;
+    descriptors = open_descriptors();
+    mapped = kib_of_status("VmSize:");
+    shared = kib_of_status("RssShmem:");
   }
-  EXPECT_THAT(why, AllOf(HasSubstr("no number left"), HasSubstr("1024")));
-  EXPECT_EQ(j.size(), 1024U);
-  // A removed target costs only memory.
   EXPECT_LE(open_descriptors(), descriptors);
   EXPECT_EQ(sync(j.targets().front(), fn<&own_number>), 1U);
+  EXPECT_EQ(j.size(), last + 1U);
+  // A removed target leaves addresses of its receive segment, without pages, and none of its heap.
+  EXPECT_LT((kib_of_status("VmSize:") - mapped) * 1024, last * heap);
+  EXPECT_LT(kib_of_status("RssShmem:"), shared + last * 8);
 }
 
 TEST(targets_of_a_job, have_ended_with_it) {

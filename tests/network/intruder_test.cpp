@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/network/proxied_job.hpp"
 
+#include <farcall/base/version.hpp>
 #include <farcall/memory/record.hpp>
 #include <farcall/transport/tcp/bulk.hpp>
 #include <farcall/transport/tcp/handshake.hpp>
@@ -85,6 +86,7 @@ class intruder_test : public testing::Test, protected proxied_job {
     tcp::preamble p;
     std::memcpy(&p, between_->recorded().at(0).data(), sizeof p);
     p.kind = kind;
+    p.to = target_.id();
     return p;
   }
 };
@@ -113,7 +115,7 @@ class plain_intruder_test : public intruder_test {
     o.serial = ++serials_;
     o.kind = kind;
     o.from = 0;
-    o.to = 1;
+    o.to = target_.id();
     return o;
   }
 
@@ -125,7 +127,7 @@ class plain_intruder_test : public intruder_test {
     tcp::acceptor_reply reply;
     EXPECT_EQ(::recv(c.fd(), &reply, sizeof reply, MSG_WAITALL),
               static_cast<ssize_t>(sizeof reply));
-    EXPECT_TRUE(tcp::is_reply_of(1, reply, both.opener, own_credentials()));
+    EXPECT_TRUE(tcp::is_reply_of(target_.id(), reply, both.opener, own_credentials()));
     both.acceptor = reply.fresh;
     return both;
   }
@@ -251,6 +253,8 @@ TEST_F(plain_intruder_test, incomplete_connections_are_not_logged_as_refused) {
 TEST_F(intruder_test, another_version_gets_the_reason) {
   tcp::preamble p = control_preamble(true);
   p.version = tcp::connection_version + 1;
+  p.release = 0x000200;
+  p.wire = 99;
   raw_client c(port_of(*server_));
   c.send(bytes_of(p));
   EXPECT_TRUE(c.is_ended_within(at_the_latest));
@@ -259,7 +263,28 @@ TEST_F(intruder_test, another_version_gets_the_reason) {
   std::memcpy(&said, c.received().data(), sizeof said);
   EXPECT_EQ(said.magic, tcp::preamble_magic);
   EXPECT_EQ(said.word, tcp::admission::other_version);
-  EXPECT_TRUE(log_.comes_to_say("another version of farcall"));
+  EXPECT_EQ(said.release, this_release);
+  EXPECT_EQ(said.wire, wire_version);
+  EXPECT_TRUE(log_.comes_to_say("farcall " + release_text(this_release) + " (wire version " +
+                                std::to_string(wire_version)));
+  EXPECT_EQ(log_.count("farcall 0.2.0 (wire version 99"), 1U) << log_.text();
+  expect_job_undisturbed();
+}
+
+// Connection version 8 has a preamble of 40 bytes, and waits for an admission of 16.
+TEST_F(intruder_test, a_client_that_sends_no_release_gets_the_reason) {
+  std::string bytes(40, '\0');
+  tcp::preamble p = control_preamble(true);
+  p.version = 8;
+  std::memcpy(bytes.data(), &p, 12);
+  raw_client c(port_of(*server_));
+  c.send(bytes);
+  EXPECT_TRUE(c.is_ended_within(at_the_latest));
+  ASSERT_GE(c.received().size(), 16U);
+  std::uint32_t version = 0;
+  std::memcpy(&version, c.received().data() + 8, sizeof version);
+  EXPECT_EQ(version, tcp::connection_version);
+  EXPECT_TRUE(log_.comes_to_say("(wire version 16 or less, connection version 8) there"));
   expect_job_undisturbed();
 }
 
@@ -452,6 +477,50 @@ TEST_F(plain_intruder_test, a_wrong_proof_is_refused_by_the_target) {
   expect_job_undisturbed();
   // A flood of connections must not flood the log, at a target either.
   EXPECT_LE(log_.count("\n"), 60U);
+}
+
+/// A target of a server that has got the place of one that has ended.
+class place_intruder_test : few_places, public plain_intruder_test {
+ protected:
+  place_intruder_test() : few_places(2), former_(target_.id()) {
+    const node before = target_;
+    ::kill(pid_, SIGKILL);
+    EXPECT_TRUE(comes_true([&] { return !before.alive(); }));
+    target_ = job_->restart(before);
+    pid_ = sync(target_, ::getpid);
+    EXPECT_EQ(target_.id(), successor_of(former_));
+    EXPECT_TRUE(comes_true([&] { return server_->targets() == 1; }));
+  }
+
+  node_id former_;
+};
+
+constexpr tcp::connection_kind kinds_of_nodes[] = {
+    tcp::connection_kind::lane, tcp::connection_kind::bulk, tcp::connection_kind::lane_back,
+    tcp::connection_kind::bulk_back};
+
+TEST_F(place_intruder_test, late_connections_to_the_former_node_are_refused) {
+  for (const tcp::connection_kind kind : kinds_of_nodes) {
+    tcp::preamble p = own_preamble(kind);
+    p.to = former_;
+    expect_refused(bytes_of(p), "it asks for a node that is not here");
+    // The server passes this connection to the later node, but its request is for the former one.
+    tcp::connect_request o = own_connect_request(kind);
+    o.ring_bytes = 65536;
+    o.to = former_;
+    expect_request_refused(o, "it is for another node");
+  }
+  expect_job_undisturbed();
+}
+
+TEST_F(place_intruder_test, late_connections_of_the_former_node_are_refused) {
+  for (const tcp::connection_kind kind : kinds_of_nodes) {
+    tcp::connect_request o = own_connect_request(kind);
+    o.ring_bytes = 65536;
+    o.from = former_;
+    expect_request_refused(o, "it comes from a node that is not in the job");
+  }
+  expect_job_undisturbed();
 }
 
 /// Adds a second target; a forwarder between the host and the server redirects connections of the

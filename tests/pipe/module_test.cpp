@@ -2,6 +2,7 @@
 
 // Jobs whose targets the host reaches over a transport that the program loads as a module.
 
+#include <farcall/base/version.hpp>
 #include <farcall/transport/transport_module.hpp>
 #include <tests/jobs.hpp>
 
@@ -116,11 +117,13 @@ TEST(jobs, notice_that_a_modules_target_has_died) {
 TEST(transport_modules, say_what_is_wrong_with_them) {
   const struct {
     const char* files;
-    const char* reason;
+    std::string reason;
   } all[] = {
       {"/no/such/module.so", "cannot be loaded"},
       {"libm.so.6", "is no module with a transport"},
-      {FOREIGN_MODULE, "was built for another version of farcall"},
+      {FOREIGN_MODULE, "was built for another version of farcall (18.52.86) or with another "
+                       "standard library than this program (" +
+                           release_text(this_release)},
       {PIPE_MODULE "," PIPE_MODULE, "whose transport \"pipe\" is there already"},
       {PIPE_MODULE ",", "empty name"},
       {"carrier", "whose module is not installed: there is no /"},
@@ -136,9 +139,11 @@ TEST(transport_modules, say_what_is_wrong_with_them) {
 
 TEST(transport_modules, are_looked_for_where_farcall_is_installed) {
   const std::vector<std::string> files = module_files("carrier");
-  EXPECT_THAT(files, Each(AllOf(StartsWith("/"), EndsWith("/farcall/libfarcall-carrier.so"))));
+  EXPECT_THAT(files, Each(AllOf(StartsWith("/"),
+                                EndsWith("/" + versioned_folder() + "/libfarcall-carrier.so"))));
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
-  const auto lib = program.parent_path().parent_path() / "lib/farcall/libfarcall-carrier.so";
+  const auto lib =
+      program.parent_path().parent_path() / "lib" / versioned_folder() / "libfarcall-carrier.so";
   EXPECT_THAT(files, Contains(lib.string()));
 }
 

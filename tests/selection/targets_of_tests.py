@@ -136,24 +136,33 @@ def select(pattern, programs, tests, outputs, folder):
     return {"all", "cross"} if needs_all else targets
 
 
+def tests_of(folder):
+    """Returns the tests that ctest lists, or None if ctest fails."""
+    listed = subprocess.run(["ctest", "--test-dir", folder, "--show-only=json-v1"],
+                            stdout=subprocess.PIPE, text=True, check=False)
+    if listed.returncode != 0:
+        return None
+    return json.loads(listed.stdout[listed.stdout.index("{"):])["tests"]
+
+
+def outputs_of(folder):
+    """Returns the files that the build can make, relative to the folder."""
+    built = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], stdout=subprocess.PIPE,
+                           text=True, check=True).stdout
+    return {line.partition(": ")[0].removeprefix(f"{folder}/") for line in built.splitlines()}
+
+
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
     folder = pathlib.Path(sys.argv[1]).resolve()
     pattern = pattern_of(sys.argv[2:])
-    if pattern is None:
+    # ctest fails, for instance, if a program of an earlier build cannot list its tests.
+    tests = None if pattern is None else tests_of(folder)
+    if tests is None:
         print("all\ncross")
         return 0
-    listed = subprocess.run(["ctest", "--test-dir", folder, "--show-only=json-v1"],
-                            stdout=subprocess.PIPE, text=True, check=False)
-    if listed.returncode != 0:
-        # ctest fails, for instance, if a program of an earlier build cannot list its tests.
-        print("all\ncross")
-        return 0
-    built = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], stdout=subprocess.PIPE,
-                           text=True, check=True).stdout
-    outputs = {line.partition(": ")[0].removeprefix(f"{folder}/") for line in built.splitlines()}
-    tests = json.loads(listed.stdout[listed.stdout.index("{"):])["tests"]
+    outputs = outputs_of(folder)
     try:
         targets = select(pattern, read_programs(folder), tests, outputs, folder)
     except re.error as error:

@@ -36,6 +36,7 @@ TESTS = [
     test_of("without.memory", f"{FOLDER}/bin/farcall_memory_tests"),
     test_of("chain.fortran", "python3", "fortran.py", f"{FOLDER}/compat/veo"),
     test_of("in.path", "farcall", ENVIRONMENT_MODIFICATION=[f"PATH=path_list_prepend:{FOLDER}/bin"]),
+    test_of("with.files", "python3", "run.py", REQUIRED_FILES=[f"{FOLDER}/compat/veo/libveo.so", f"{FOLDER}/bin/farcall"]),
     test_of("script.only", "python3", "script.py", WORKING_DIRECTORY=f"{FOLDER}/compat/veo"),
     {"name": "farcall_memory_tests_NOT_BUILT"},
 ]
@@ -134,6 +135,9 @@ class Selection(unittest.TestCase):
     def test_a_folder_of_programs_needs_all(self):
         self.assertEqual(select("chain"), {"all", "cross"})
         self.assertEqual(select("in.path"), {"all", "cross"})
+
+    def test_required_files_are_built(self):
+        self.assertEqual(select("with.files"), {"compat/veo/libveo.so", "bin/farcall"})
 
     def test_the_working_directory_needs_no_target(self):
         self.assertEqual(select("script.only"), set())

@@ -25,9 +25,9 @@ quietly() {
 }
 
 say "farcall as a shared library"
-quietly "$cmake" --install "$build" --prefix "$prefix"
-file=$(find "$prefix" -name 'libfarcall.so')
-test -n "$file"
+for component in runtime dev; do quietly "$cmake" --install "$build" --component "$component" --prefix "$prefix"; done
+file=$prefix/lib/libfarcall.so
+test -e "$file"
 
 say "programs, with find_package"
 quietly "$cmake" -S "$consumer" -B "$temporary/consumer" -G Ninja \

@@ -42,10 +42,6 @@ class Executor(farcall.Executor):
             raise RuntimeError("cannot boot up after shutdown")
         return self
 
-    def starmap(self, function, rows, **options):
-        """Calls map() with the columns of the rows."""
-        return self.map(function, *zip(*rows), **options)
-
     def shutdown(self, wait=True, *, kill_workers=False, cancel_futures=False):
         """Ends the executor. With `kill_workers`, does not wait for calls that run."""
         self._has_ended = True

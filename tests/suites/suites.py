@@ -71,12 +71,6 @@ def required(path):
     return path
 
 
-def required(path):
-    if not path.exists():
-        raise unusable(f"{path} does not exist; ./run suites --help says what the folder must contain")
-    return path
-
-
 def quoted(path):
     return shlex.quote(str(path))
 
@@ -137,6 +131,29 @@ def read_lines(name, output, status, results):
     return {test: result for result, test in pairs}
 
 
+def read_errors(name, output, status, results):
+    """Reads the lines of farcall_errno_table, whose results are names of errors, and numbers."""
+    del results
+    read = dict(line.rsplit(" ", 1) for line in output.splitlines() if " " in line)
+    read[f"{name}.end"] = "passed" if status == 0 else "failed"
+    return read
+
+
+def read_xfstests(name, output, status, results):
+    """Reads what xfstests' program check prints."""
+    del status, results
+    read = {}
+    for test, rest in re.findall(r"^(\w+/\d+)[^\S\n](.*)$", output, re.M):
+        if "[not run]" in rest or "[expunged]" in rest:
+            read[test] = "skipped"
+        elif "[failed" in rest or "output mismatch" in rest or "_check_" in rest:
+            read[test] = "failed"
+        else:
+            read.setdefault(test, "passed")
+    read[f"{name}.end"] = "passed" if re.search(r"^(Passed all|Failed) ", output, re.M) else "failed"
+    return read
+
+
 # --- suites: functions of (folder, chosen tests, way), which return (name, command, reader) -------------
 
 
@@ -177,11 +194,12 @@ def fio(folder, chosen, how):
 
 
 def xfstests(folder, chosen, how):
-    del chosen
-    required(folder / "check")
     if not how.complete:
-        raise unusable("xfstests tests mounts, and this way to use host files makes no mount")
-    raise unusable("xfstests cannot be run by this program yet")
+        raise unusable("xfstests mounts file systems: --way=mount")
+    required(folder / "check")
+    required(folder / "ltp" / "fsx")
+    arguments = " ".join(quoted(word) for word in chosen or ["-g", "generic/quick"])
+    return [("xfstests", f"sh {quoted(HERE / 'xfstests.sh')} {quoted(folder)} $RESULTS {arguments}", read_xfstests)]
 
 
 def pjdfstest(folder, chosen, how):
@@ -242,7 +260,12 @@ def cpython(folder, chosen, how):
 
 CPYTHON_MODULES = ("test_os", "test_io", "test_shutil", "test_tempfile", "test_mmap", "test_sqlite3")
 
-SUITES = {suite.__name__: suite for suite in (fsx, fio, xfstests, pjdfstest, git, sqlite, cpython)}
+def errors(folder, chosen, how):
+    del chosen, how
+    return [("errors", quoted(required(folder / "farcall_errno_table")), read_errors)]
+
+
+SUITES = {suite.__name__: suite for suite in (errors, fsx, xfstests, fio, pjdfstest, git, sqlite, cpython)}
 
 # --- runs ------------------------------------------------------------------------------------------------
 
@@ -329,14 +352,18 @@ def problems(here, there, expected):
         if not patterns:
             yield f"{name}: {local} in the local folder, {remote} on the target"
     # Tests that were not chosen, or that this machine cannot run, say nothing about a pattern.
-    passed = [name for name in here if here[name] == there.get(name) == "passed"]
+    passed = [name for name in here if here[name] == there.get(name) and here[name] not in NOT_PASSED]
     for pattern in sorted(unused):
         if fnmatch.filter(passed, pattern):
             yield f"{pattern}: is listed in {EXPECTED.name}, but passes on the target, too"
 
 
+# The suite `errors` has other results than passed, failed and skipped: the errors of calls.
+NOT_PASSED = ("failed", "skipped")
+
+
 def count(results, result):
-    return sum(1 for value in results.values() if value == result)
+    return sum(1 for value in results.values() if (value if value in NOT_PASSED else "passed") == result)
 
 
 def report(name, here, there):
@@ -348,10 +375,12 @@ def report(name, here, there):
 HELP = """\
 suites, and the folder that each needs:
 
+  errors     farcall_errno_table, a program   ./run build: build/release/bin. Calls of libc, most of which fail
+             of this build.
   fsx        fsx, or ltp/fsx, the program.    git clone https://git.kernel.org/pub/scm/fs/xfs/xfstests-dev.git;
              make. Tests are seeds
+  xfstests   the same checkout, for the mount. Tests are arguments of its program check, after --: generic/001
   fio        fio, the program.                apt-get install fio: /usr/bin. Tests are jobs of this command
-  xfstests   check. For a mount only.         As for fsx
   pjdfstest  pjdfstest, the program, and      git clone https://github.com/pjd/pjdfstest.git;
              tests/.                          autoreconf -ifs && ./configure && make pjdfstest
   git        git, t/ and t/helper/test-tool.  apt-get source git, or git clone https://github.com/git/git.git; make

@@ -27,6 +27,21 @@ class Readers(unittest.TestCase):
         self.assertEqual(suites.read_sqlite("a", text, 0, None), {"a:a-1": "passed", "a:end": "passed"})
 
 
+    def test_xfstests(self):
+        text = ("generic/001 4s ...  3s\ngeneric/002       [not run] no x\ngeneric/003 1s ... - output mismatch (see y)\n"
+                "    --- a\ngeneric/004  [failed, exit status 1]- output mismatch\nRan: generic/001\nFailed 2 of 4 tests\n")
+        self.assertEqual(suites.read_xfstests("x", text, 1, None),
+                         {"generic/001": "passed", "generic/002": "skipped", "generic/003": "failed",
+                          "generic/004": "failed", "x.end": "passed"})
+        self.assertEqual(suites.read_xfstests("x", "", 1, None), {"x.end": "failed"})
+
+    def test_errors(self):
+        read = suites.read_errors("e", 'open("none",O_RDONLY) ENOENT\nread(fd) ok\n', 0, None)
+        self.assertEqual(read, {'open("none",O_RDONLY)': "ENOENT", "read(fd)": "ok", "e.end": "passed"})
+        self.assertEqual(suites.read_errors("e", "", 1, None), {"e.end": "failed"})
+        self.assertEqual(suites.count(read, "passed"), 3)
+
+
 class Comparison(unittest.TestCase):
     def problems(self, here, there, expected=()):
         return list(suites.problems(here, there, dict.fromkeys(expected, "reason")))
@@ -45,6 +60,11 @@ class Comparison(unittest.TestCase):
 
     def test_listed_tests_that_pass(self):
         self.assertEqual(len(self.problems({"a": "passed"}, {"a": "passed"}, ["a"])), 1)
+
+    def test_differing_errors(self):
+        self.assertEqual(len(self.problems({"a": "ENOENT"}, {"a": "EACCES"})), 1)
+        self.assertEqual(self.problems({"a": "ENOENT"}, {"a": "EACCES"}, ["a"]), [])
+        self.assertEqual(len(self.problems({"a": "ENOENT"}, {"a": "ENOENT"}, ["a"])), 1)
 
     def test_listed_tests_that_did_not_run(self):
         self.assertEqual(self.problems({"a": "passed"}, {"a": "passed"}, ["b"]), [])

@@ -31,8 +31,8 @@ std::string find_io_library() {
 void preload_io_library() {
   std::string libraries = find_io_library();
   if (libraries.find_first_of(" :") != std::string::npos) {
-    throw failed_run(fmt::format("the loader cannot preload {}, because of the space "
-                                 "or colon in its path",
+    throw failed_run(fmt::format("the loader cannot preload {}, because of the space or colon in "
+                                 "its path; install it elsewhere",
                                  libraries));
   }
   // NOLINTBEGIN(concurrency-mt-unsafe): nothing else uses the environment meanwhile
@@ -40,6 +40,13 @@ void preload_io_library() {
     libraries += fmt::format(":{}", before);
   if (setenv("LD_PRELOAD", libraries.c_str(), 1) != 0)
     throw failed_run(fmt::format("cannot set LD_PRELOAD: {}", reason_text(errno)));
+  // Programs with gcc's address sanitizer refuse to run if another library comes first. Their
+  // functions work nevertheless, because the preloaded library calls the sanitizer's ones.
+  std::string sanitizer = "verify_asan_link_order=0";
+  if (const char* before = std::getenv("ASAN_OPTIONS"); before != nullptr && *before != '\0')
+    sanitizer += fmt::format(":{}", before);
+  if (setenv("ASAN_OPTIONS", sanitizer.c_str(), 1) != 0)
+    throw failed_run(fmt::format("cannot set ASAN_OPTIONS: {}", reason_text(errno)));
   // NOLINTEND(concurrency-mt-unsafe)
 }
 

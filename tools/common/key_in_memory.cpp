@@ -47,7 +47,7 @@ key_in_memory::key_in_memory(std::string& line)
 std::string key_in_memory::line() const {
   std::array<char, 4096> text{};
   const ssize_t got = pread(file_.get(), text.data(), text.size(), 0);
-  if (got <= 0) throw failed_run("cannot read the key in memory");
+  if (got <= 0) throw failed_run("cannot read the key in memory: " + reason_text(errno));
   std::string line{text.data(), static_cast<std::size_t>(got)};
   wipe(std::span(text));
   return line;

@@ -7,6 +7,7 @@
 #include <farcall/base/log.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/settings_table.hpp>
+#include <farcall/files/io_socket.h>
 
 #include <array>
 #include <cerrno>
@@ -54,19 +55,31 @@ std::pair<std::string, int> run(const std::string& program, std::string argument
   return {said, status};
 }
 
+/// Returns the rest of the line that begins with a text, or an empty text if there is none.
+std::string line_after(const std::string& text, const std::string& beginning) {
+  std::size_t at = text.starts_with(beginning) ? 0 : text.find('\n' + beginning);
+  if (at == std::string::npos) return {};
+  at = text.find(beginning, at) + beginning.size();
+  return text.substr(at, text.find('\n', at) - at);
+}
+
 } // namespace
 
 mount_check check_mounts() {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
   const fs::path file = folder / "farcall-mount";
   if (!fs::exists(file)) {
-    return {"", fmt::format("there is no {}: install libfuse3-dev, and build and install farcall "
-                            "again",
-                            file.string())};
+    return {"",
+            fmt::format("there is no {}: install libfuse3-dev, and build and install farcall "
+                        "again",
+                        file.string()),
+            "", false};
   }
   const auto [said, status] = run(file.string(), "--check");
-  if (status == 0) return {file.string(), ""};
-  return {file.string(), said.empty() ? "farcall-mount --check fails" : said};
+  if (status != 0)
+    return {file.string(), said.empty() ? "farcall-mount --check fails" : said, "", false};
+  return {file.string(), "", line_after(said, FARCALL_IO_NO_PASSTHROUGH),
+          line_after(said, FARCALL_IO_RING) == "yes"};
 }
 
 std::string prepare_host_files(const std::optional<std::string>& by) {
@@ -80,8 +93,12 @@ std::string prepare_host_files(const std::optional<std::string>& by) {
   if (way != "preload") found = check_mounts();
   if (way == "mount" && !found.why_not.empty())
     throw failed_run(fmt::format("--host-files-by=mount: {}", found.why_not));
-  if (way == "auto" && found.why_not.empty())
-    log::info("files of hosts are mounted for targets (--host-files-by=auto)");
+  if (way == "auto" && found.why_not.empty()) {
+    // Write the line by one call, so that lines of several processes do not mix.
+    const std::string line = "farcall: files of hosts are mounted for targets "
+                             "(--host-files-by=auto), because this machine allows it\n";
+    (void)!write(STDERR_FILENO, line.data(), line.size());
+  }
   if (way == "auto" && !found.why_not.empty()) {
     log::warning("files of hosts are used through a preloaded library (--host-files-by=auto), and "
                  "not through a mount: " +

@@ -10,6 +10,10 @@ namespace farcall::tool {
 struct mount_check {
   std::string program; ///< path of farcall-mount; empty if it was not built or installed
   std::string why_not; ///< reason why nothing can be mounted; empty if it can
+  /// Reason why the system does not itself read and write files that a host on this machine passes;
+  /// empty if it does.
+  std::string why_no_passthrough;
+  bool has_ring = false; ///< true if the system offers mounts whose requests come by io_uring
 };
 
 /// Finds the farcall-mount that was installed or built with this command, and lets it try a mount

@@ -18,7 +18,7 @@ std::string text_of_failed_exec(const std::string& program, int reason) {
 
 void print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw failed_run("cannot write to standard output");
+    throw failed_run("cannot write to standard output: " + reason_text(errno));
   }
 }
 

@@ -136,7 +136,7 @@ def check_refused(farcall):
     with tempfile.TemporaryDirectory() as folder:
         page = os.path.join(folder, "page.html")
         # The file is refused before the measurement: no table is printed.
-        for done in (refused("farcall: --html /none/page.html: it cannot be written: No such file",
+        for done in (refused("farcall bench floor: --html /none/page.html: it cannot be written: No such file",
                              "--html", "/none/page.html"),
                      refused("name the same file", "--html", page, "--svg", page),
                      refused("Is a directory", "--svg", folder),
@@ -147,7 +147,7 @@ def check_refused(farcall):
             fail("a run that was refused has left", page)
         # The measurement is printed first; then the file has no space.
         if os.path.exists("/dev/full"):
-            done = refused("farcall: cannot write /dev/full: No space", "--svg", "/dev/full", status=1)
+            done = refused("farcall bench floor: cannot write /dev/full: No space", "--svg", "/dev/full", status=1)
             if "round trip" not in done.stdout:
                 fail(done)
         with open(page, "w", encoding="utf-8") as out:

@@ -38,34 +38,34 @@ def run_drawn(charts, *words):
 
 
 def check_door(farcall):
-    expect(run(farcall, "bench", "--help"), 0, "Usage: farcall bench [OPTIONS] SUBCOMMAND", "out")
+    expect(run(farcall, "bench", "--help"), 0, "Usage: farcall bench [OPTIONS] COMMAND", "out")
     expect(run(farcall, "bench", "offload", "--help"), 0, "Usage: farcall bench offload", "out")
-    expect(run(farcall, "bench"), 2, "A subcommand is required", "err")
-    expect(run(farcall, "bench", "nonsense"), 2, 'farcall: there is no command "nonsense"', "err")
-    expect(run(farcall, "bench", "floor", "--batches", "3"), 2, "--batches: Value 3", "err")
+    expect(run(farcall, "bench"), 2, "farcall bench: no command given; 'farcall bench help' lists the commands", "err")
+    expect(run(farcall, "bench", "nonsense"), 2, 'farcall bench: there is no command "nonsense"', "err")
+    expect(run(farcall, "bench", "floor", "--batches", "3"), 2, "farcall bench floor: --batches: it needs a whole number from 20 to 1000000, not \"3\"", "err")
     expect(run(farcall, "bench", "bandwidth", "--pages=huge", "--max-bytes", "1KiB"), 2,
-           "farcall: --max-bytes 1024: no block of that size", "err")
+           "farcall bench bandwidth: --max-bytes 1024: no block of that size", "err")
     expect(run(farcall, "bench", "bandwidth", "--unregistered", "--max-bytes", "1KiB"), 2,
-           "farcall: --unregistered begins with blocks of 32 KiB", "err")
+           "farcall bench bandwidth: --unregistered begins with blocks of 32 KiB", "err")
     expect(run(farcall, "bench", "bandwidth", "--unregistered", "--transport", "tcp"), 2,
-           "farcall: --unregistered measures copies between processes of this machine", "err")
+           "farcall bench bandwidth: --unregistered measures copies between processes of this machine", "err")
     expect(run(farcall, "bench", "bandwidth", "--threads", "2"), 2,
-           "farcall: --threads goes with --unregistered", "err")
+           "farcall bench bandwidth: --threads goes with --unregistered", "err")
     expect(run(farcall, "bench", "bandwidth", "--fresh"), 2,
-           "farcall: --fresh goes with --unregistered", "err")
+           "farcall bench bandwidth: --fresh goes with --unregistered", "err")
     expect(run(farcall, "bench", "floor", "--quick", "--batches", "20", "--json"), 0,
            '"floor_ns": {', "out")
     expect(run(farcall, "bench", "offload", "--quick", "--batches", "20", "--json"), 0,
-           '"ring_only_ns": {', "out")
+           '"ring_only": {', "out")
     expect(run(farcall, "bench", "offload", "--quick", "--batches", "20"), 0,
-           "engine: empty - ring only = ", "out")
+           "to floor  ring only", "out")
 
 
 def check_scale(farcall):
     for wrong in ("0", "2,", "2,x", "4097"):
-        expect(run(farcall, "bench", "scale", "--nodes", wrong), 2, "farcall: --nodes: ", "err")
+        expect(run(farcall, "bench", "scale", "--nodes", wrong), 2, "farcall bench scale: --nodes: ", "err")
     expect(run(farcall, "bench", "scale", "--launcher", "mpirun", "--transport", "tcp"), 2,
-           "farcall: --launcher is for targets without --transport", "err")
+           "farcall bench scale: --launcher is for targets without --transport", "err")
     done = run_drawn(3, farcall, "bench", "scale", "--nodes", "3", "--quick", "--starts", "1",
                      "--json")
     expect(done, 0, '"launcher": "children"', "out")
@@ -74,6 +74,69 @@ def check_scale(farcall):
         raise SystemExit(f"{row}")
     if row["meeting_pairs"] != 3 or row["calling_lanes"] != 6 or row["host_unused"]["descriptors"] < 3:
         raise SystemExit(f"{row}")
+
+
+def check_growth(farcall):
+    expect(run(farcall, "bench", "scale", "--most", "3"), 2,
+           "farcall bench scale: --most goes with --grow", "err")
+    expect(run(farcall, "bench", "scale", "--grow", "pages"), 2, "farcall bench scale: --grow: ", "err")
+    numbers = {"nodes": [1, 2, 3], "threads": [1, 2, 3], "lanes": [1, 2, 3], "calls": [1, 10, 30]}
+    for grows, expected in numbers.items():
+        done = run_drawn(2, farcall, "bench", "scale", "--grow", grows, "--most", str(expected[-1]),
+                         "--quick", "--batches", "20", "--json")
+        document = json.loads(done.stdout)
+        points = document["points"]
+        if [p["number"] for p in points] != expected or document["limit"]:
+            raise SystemExit(f"{grows}: {document}")
+        for p in points:
+            # On a busy machine, threads may make no call in some slices of time.
+            if any(not 0 <= p[rate]["p1"] <= p[rate]["p50"] <= p[rate]["p99"]
+                   for rate in ("sync_calls_per_s", "async_calls_per_s")):
+                raise SystemExit(f"{grows}: {p}")
+        if grows != "calls" and not 0 < points[0]["memory_kib"] < points[-1]["memory_kib"]:
+            raise SystemExit(f"{grows}: memory of {points}")
+    done = run(farcall, "bench", "scale", "--grow", "lanes", "--most", "70000", "--quick")
+    expect(done, 0, "no further point", "out")
+
+
+def check_compared(key, figure):
+    """A figure beside the same work without farcall, or the reason why it is absent."""
+    if "absent" in figure:
+        if not figure["absent"].startswith("not "):
+            raise SystemExit(f"{key}: {figure}")
+        return
+    if not 0 < figure["p1"] <= figure["p50"] or not 0 < figure["bare"]["p50"]:
+        raise SystemExit(f"{key}: {figure}")
+    if figure["turns"] != 20 or ("goal" in figure) == key.startswith("bare_"):
+        raise SystemExit(f"{key}: {figure}")
+
+
+def check_waking(farcall):
+    done = run_drawn(3, farcall, "bench", "waking", "--quick", "--batches", "20", "--json")
+    document = json.loads(done.stdout)
+    expected = ["both_sleep", "target_sleeps", "wait_fd_1_threads", "wait_fd_250_threads"]
+    if list(document["calls"]) != expected:
+        raise SystemExit(f"other rows: {document}")
+    for key, figure in document["calls"].items():
+        check_compared(key, figure)
+    rows = [(row["spin_us"], row["gap_us"]) for row in document["spin"]]
+    if rows != [(0, 0), (0, 1000), (2000, 0), (2000, 1000)]:
+        raise SystemExit(f"other rows: {rows}")
+
+
+def check_networks(farcall):
+    """UCX and MPI may be absent, but each row must be there."""
+    expected = {"ucx": ["call_posix", "bare_posix", "put_posix_1048576", "get_posix_1048576",
+                        "call_tcp", "bare_tcp"],
+                "mpi": ["call_memory", "call_tcp"]}
+    for network, keys in expected.items():
+        done = run(farcall, "bench", network, "--quick", "--batches", "20", "--json")
+        expect(done, 0, '"figures": {', "out")
+        figures = json.loads(done.stdout)["figures"]
+        if list(figures) != keys:
+            raise SystemExit(f"other rows: {figures}")
+        for key, figure in figures.items():
+            check_compared(key, figure)
 
 
 def check_am2(farcall):
@@ -117,10 +180,11 @@ def check_faults(farcall):
 
 def check_files(farcall):
     expect(run(farcall, "bench", "files", "--descriptors", "--host-files-by=mount"), 2,
-           "farcall: --descriptors is for the preloaded library", "err")
+           "farcall bench files: --descriptors is for the preloaded library", "err")
     small = ("bench", "files", "--quick", "--size", "16MiB", "--json")
     for transport in ("shm", "tcp"):
-        done = run_drawn(2, farcall, *small, "--transport", transport)
+        # A chart for each kind of calls and record size, and one for small records.
+        done = run_drawn(7, farcall, *small, "--transport", transport)
         document = json.loads(done.stdout)
         ways = ["preload", *(() if document["left_out"] else ("mount",))]
         again = [row for row in document["files"] if row["call"] == "pread, again"]
@@ -138,20 +202,21 @@ def check_without(farcall):
     with tempfile.TemporaryDirectory() as folder:
         picture = os.path.join(folder, "picture.svg")
         done = run(farcall, "bench", "floor", "--svg", picture, env={**os.environ, "PATH": folder})
-        expect(done, 1, "farcall: --html and --svg need python3, which is in no folder of PATH", "err")
+        expect(done, 1, "farcall bench floor: --html and --svg need python3, which is in no folder of PATH", "err")
         alone = os.path.join(folder, "farcall")
         shutil.copy(farcall, alone)
         done = run(alone, "bench", "floor")
-        expect(done, 1, f"farcall: there is no {folder}/farcall-bench", "err")
+        expect(done, 1, f"farcall bench: there is no {folder}/farcall-bench", "err")
         expect(done, 1, "--target farcall_bench", "err")
         shutil.copy(os.path.join(os.path.dirname(farcall), "farcall-bench"), folder)
         done = run(alone, "bench", "floor", "--svg", picture)
-        expect(done, 1, f"farcall: there is no {folder}/farcall-bench-charts", "err")
+        expect(done, 1, f"farcall bench floor: there is no {folder}/farcall-bench-charts", "err")
         if os.path.exists(picture):
             raise SystemExit(f"a run that was refused has left {picture}")
 
 
 PARTS = {"door": check_door, "scale": check_scale, "unregistered": check_unregistered,
+         "growth": check_growth, "waking": check_waking, "networks": check_networks,
          "am2": check_am2, "faults": check_faults, "files": check_files, "without": check_without}
 
 

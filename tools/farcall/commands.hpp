@@ -21,8 +21,10 @@ namespace farcall::tool {
 [[nodiscard]] command command_functions();
 [[nodiscard]] command command_process_group();
 [[nodiscard]] command command_prof();
+/// The command of farcall-prof, which `farcall prof` starts.
+[[nodiscard]] command command_of_profiler();
 
-/// Returns the command line of "farcall sampler", which `serve` starts if a `farcall prof` on
+/// Returns the command line of "farcall-prof sampler", which `serve` starts if a `farcall prof` on
 /// another machine asks for samples. Returns an empty list if this program was built without the
 /// profiler.
 [[nodiscard]] std::vector<std::string> sampler_of_servers();

@@ -47,14 +47,14 @@ bool is_child(const target_url& target) {
 void require_node(std::size_t node, const std::string& option,
                   const std::vector<target_url>& targets) {
   if (node > targets.size()) {
-    throw usage_problem(fmt::format("{}: there is no node {}; the job has the nodes 0 (the host) "
-                                    "to {}",
+    throw usage_problem(fmt::format("{}: there is no node {}; take one from 0, the host, to {}",
                                     option, node, targets.size()));
   }
   if (node == 0 || is_child(targets[node - 1])) return;
-  throw usage_problem(fmt::format("{}: node {} is no process that is started on this machine ({}), "
-                                  "so no command can start it here",
-                                  option, node, targets[node - 1].scheme));
+  throw usage_problem(
+      fmt::format("{}: node {} is not started on this machine ({}); use the debugger "
+                  "on the machine of its server",
+                  option, node, targets[node - 1].scheme));
 }
 
 std::size_t node_of(const std::string& text, const std::string& option,

@@ -110,13 +110,13 @@ TEST_F(debug_plan_test, refuses_impossible_requests) {
   EXPECT_THAT(refusal({.gdb = "1", .valgrind = "all"}), HasSubstr("give one of them"));
   EXPECT_THAT(refusal({.gdb = "1", .wrap = "strace"}), HasSubstr("give one of them"));
   EXPECT_THAT(refusal({.gdb = "3"}),
-              HasSubstr("--gdb=3: there is no node 3; the job has the nodes 0 (the host) to 2"));
+              HasSubstr("--gdb=3: there is no node 3; take one from 0, the host, to 2"));
   EXPECT_THAT(refusal({.valgrind = "x"}), HasSubstr("give the number of a node"));
   EXPECT_THAT(refusal({.wrap = "7:strace"}), HasSubstr("there is no node 7"));
   EXPECT_THAT(refusal({.wrap = "2:"}), HasSubstr("there is no command"));
   EXPECT_THAT(refusal({.wrap = "no-such-tool"}), HasSubstr("no-such-tool: no such program"));
   EXPECT_THAT(refusal({.gdb = "2"}, "shm,tcp://there:7070"),
-              HasSubstr("node 2 is no process that is started on this machine (tcp)"));
+              HasSubstr("node 2 is not started on this machine (tcp)"));
   EXPECT_EQ(refusal({.gdb = "1"}, "shm,tcp://there:7070"), "none");
 }
 

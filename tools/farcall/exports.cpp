@@ -85,7 +85,8 @@ std::vector<std::string> read_exports(int from) {
       got = read(from, &c, 1);
     } while (got < 0 && errno == EINTR);
     if (got <= 0)
-      throw failed_run("--exports-from-stdin: standard input ended before all variables came");
+      throw failed_run("--exports-from-stdin: standard input ended before all variables came; see "
+                       "the output of 'farcall run'");
     if (c != '\0') {
       variable += c;
       continue;
@@ -96,8 +97,8 @@ std::vector<std::string> read_exports(int from) {
     all.push_back(std::move(variable));
     variable.clear();
   }
-  throw failed_run("--exports-from-stdin: the bytes after the key are no variables; are both "
-                   "'farcall' of one version?");
+  throw failed_run("--exports-from-stdin: the bytes after the key are no variables; install one "
+                   "version of farcall on both machines");
 }
 
 void set_exports(const std::vector<std::string>& variables) {

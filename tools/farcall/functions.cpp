@@ -221,7 +221,8 @@ command command_functions() {
   return {
       .name = "functions",
       .text = "List the functions of a program that others can call, or say what does not match "
-              "between two programs: farcall functions ./app [./other]",
+              "between two programs",
+      .usage = {"[OPTIONS] PROGRAM [OTHER]"},
       .footer =
           "Starts each program as a target, asks it for its table, and ends it; what main() does "
           "before it makes its job is done. \"exec:COMMAND LINE\" in place of a program starts "
@@ -232,6 +233,7 @@ command command_functions() {
       .options = {{.name = "--all", .value = &o.all, .text = "farcall's own callables, too"},
                   {.name = "--start-timeout-ms",
                    .value = &o.start_timeout_ms,
+                   .takes = "MS",
                    .text = "How long a program may take until it joins (default 10000)",
                    .range = {{1, 3'600'000}}},
                   {.name = "--json", .value = &o.json, .text = "For programs: JSON"}},

@@ -68,7 +68,9 @@ host_entry parse_line(const std::vector<std::string>& words, const std::string& 
   host.name = words.front();
   // Refuse a leading '-', because ssh would take the name as an option.
   if (host.name.front() == '-' || host.name.find('=') != std::string::npos)
-    throw usage_problem(fmt::format("{}: \"{}\" is no name of a host", where, host.name));
+    throw usage_problem(fmt::format(
+        "{}: \"{}\" is no name of a host; write: host [slots=N] [address=NAME] [port=N]", where,
+        host.name));
   host.address = without_user(host.name);
   for (std::size_t i = 1; i < words.size(); ++i)
     take_option(words[i], where, host);
@@ -106,9 +108,11 @@ std::vector<host_entry> parse_hosts(std::string_view text, const std::string& wh
     hosts.push_back(parse_line(words, fmt::format("{}, line {}", what, number)));
     targets += hosts.back().count;
   }
-  if (hosts.empty()) throw usage_problem(fmt::format("{} names no host", what));
+  if (hosts.empty())
+    throw usage_problem(fmt::format(
+        "{} names no host; write a line for each: host [slots=N] [address=NAME] [port=N]", what));
   if (targets > max_targets) {
-    throw usage_problem(fmt::format("{} names {} targets; a job has at most {}", what, targets,
+    throw usage_problem(fmt::format("{} names {} targets; name at most {}", what, targets,
                                     std::size_t{max_targets}));
   }
   return hosts;
@@ -123,12 +127,15 @@ std::vector<host_entry> read_hosts(const std::string& file) {
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   // An empty file is no error here, because parse_hosts() reports that the file names no host.
   if (!stream.is_open() || stream.bad()) {
-    throw usage_problem(fmt::format("--hosts {}: cannot be read: {}", file, reason_text(errno)));
+    throw usage_problem(
+        fmt::format("--hosts {}: cannot be read: {}; give a file with a line for each host", file,
+                    reason_text(errno)));
   }
   text.resize(static_cast<std::size_t>(stream.gcount()));
   if (text.size() > most) {
-    throw usage_problem(fmt::format(
-        "--hosts {}: this is no list of hosts; it is longer than {} MiB", file, most >> 20));
+    throw usage_problem(
+        fmt::format("--hosts {}: this is longer than {} MiB; give a file with a line for each host",
+                    file, most >> 20));
   }
   return parse_hosts(text, file);
 }

@@ -5,8 +5,10 @@
 #include <tools/common/environment.hpp>
 #include <tools/common/gpu_text.hpp>
 #include <tools/common/json.hpp>
+#include <tools/common/mount_program.hpp>
 #include <tools/common/outcome.hpp>
 #include <tools/common/table.hpp>
+#include <tools/common/terminal.hpp>
 
 #include <farcall/farcall.hpp>
 #include <farcall/job/process_group.hpp>
@@ -21,6 +23,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -45,6 +48,7 @@ struct machine_state {
   long page_bytes = 0;
   std::vector<probe> huge_pages;
   std::vector<probe> kernel;
+  std::vector<probe> other_systems; ///< whether programs of other systems run on targets
   std::vector<limit> limits;
   std::vector<availability> transports;
   std::vector<copy_choice::rate> copies; ///< for large blocks
@@ -89,12 +93,16 @@ machine_state look_around() {
   state.page_bytes = sysconf(_SC_PAGESIZE);
   state.huge_pages = {probe_huge_page_pool(), probe_transparent_huge_pages(),
                       probe_shared_transparent_huge_pages()};
+  const mount_check mounts = check_mounts();
   state.kernel = {probe_cross_memory_attach(),
                   probe_membarrier(),
                   probe_futex(),
                   probe_pidfd(),
                   probe_memfd(),
-                  probe_mounts()};
+                  probe_mounts(mounts),
+                  probe_passthrough(mounts),
+                  probe_mounts_by_ring(mounts)};
+  state.other_systems = {probe_openmp()};
   state.limits = process_limits();
   state.transports = transports_here();
   measure_copies(state);
@@ -250,17 +258,25 @@ json to_json(const machine_state& state) {
           {"huge_pages", probes_json(state.huge_pages)},
           {"cross_memory_attach", std::move(attach)},
           {"kernel_features", std::move(kernel)},
+          {"other_systems", probes_json(state.other_systems)},
           {"limits", limits_json(state.limits)},
           {"large_copies", std::move(copies)},
           {"transports", std::move(transports)},
           {"urls", urls_json()}};
 }
 
+/// Returns the text with colours, if standard output is a terminal that has them.
+std::string shown(style as, std::string_view text) { return styled_for(STDOUT_FILENO, as, text); }
+
+void append_heading(std::string& text, std::string_view heading) {
+  text += '\n' + shown(style::heading, heading) + '\n';
+}
+
 void append_copies(std::string& text, const machine_state& state) {
-  text +=
-      fmt::format("\nLarge copies (from {} on the fastest of these, by each process's own times; "
-                  "now, in blocks of 32 MiB)\n",
-                  format_bytes(large_copy_from));
+  append_heading(text,
+                 fmt::format("Large copies (from {} on the fastest of these, by each process's "
+                             "own times; now, in blocks of 32 MiB)",
+                             format_bytes(large_copy_from)));
   for (const copy_choice::rate& r : state.copies) {
     text += fmt::format("  {:42} {:.0f} MiB/s{}\n", r.kernel->name, r.mib_per_second,
                         r.kernel == state.fastest_copy ? ", chosen" : "");
@@ -269,7 +285,8 @@ void append_copies(std::string& text, const machine_state& state) {
 }
 
 void append_urls(std::string& text) {
-  text += fmt::format("\nURLs of targets (each takes workers=, 1 to {}, and name=)\n", max_workers);
+  append_heading(
+      text, fmt::format("URLs of targets (each takes workers=, 1 to {}, and name=)", max_workers));
   for (const transport_entry& row : farcall::transports()) {
     if (row.example.empty()) continue;
     text += fmt::format("  {}\n", row.example);
@@ -280,15 +297,19 @@ void append_urls(std::string& text) {
 }
 
 void append_probes(std::string& text, const char* heading, const std::vector<probe>& probes) {
-  text += fmt::format("\n{}\n", heading);
+  append_heading(text, heading);
   for (const probe& p : probes) {
-    text += fmt::format("  {:42} {:4} {}\n", p.name, p.works ? "yes" : "no", p.detail);
+    text += fmt::format(
+        "  {:42} {} {}\n", p.name,
+        shown(p.works ? style::good : style::warning, fmt::format("{:4}", p.works ? "yes" : "no")),
+        p.detail);
     if (!p.advice.empty()) text += fmt::format("  {:42}      -> {}\n", "", p.advice);
   }
 }
 
 std::string to_text(const machine_state& state) {
-  std::string text = fmt::format("farcall {}\n\nMachine\n", FARCALL_TOOL_VERSION);
+  std::string text = fmt::format("farcall {}\n", FARCALL_TOOL_VERSION);
+  append_heading(text, "Machine");
   const auto line = [&](const char* name, const std::string& value) {
     text += fmt::format("  {:14} {}\n", name, value);
   };
@@ -306,15 +327,18 @@ std::string to_text(const machine_state& state) {
                              format_bytes(static_cast<std::uint64_t>(state.page_bytes))));
   append_probes(text, "Huge pages (used when there are some, never required)", state.huge_pages);
   append_probes(text, "Kernel", state.kernel);
-  text += "\nLimits of this process\n";
+  append_probes(text, "Programs of other systems", state.other_systems);
+  append_heading(text, "Limits of this process");
   for (const limit& l : state.limits) {
     text += fmt::format("  {:14} {} {} (at most {})\n", l.name, limit_text(l.soft), l.unit,
                         limit_text(l.hard));
   }
   append_copies(text, state);
-  text += "\nTransports\n";
+  append_heading(text, "Transports");
   for (const availability& t : state.transports) {
-    text += fmt::format("  {:14} {}: {}\n", t.name, t.present ? "present" : "absent", t.text);
+    text += fmt::format(
+        "  {:14} {}: {}\n", t.name,
+        shown(t.present ? style::good : style::warning, t.present ? "present" : "absent"), t.text);
   }
   append_urls(text);
   return text;
@@ -379,8 +403,10 @@ command command_info() {
   return {
       .name = "info",
       .text = "Show this machine's capabilities, and the route to each node of a job",
+      .examples = {{"farcall info --targets shm:4", "Show the routes of a job of four targets"}},
       .options = {{.name = "--targets",
                    .value = &o.targets,
+                   .takes = "URLS",
                    .text =
                        "Targets to start and to describe, e.g. shm:4 or shm?workers=2; not under "
                        "mpirun and similar launchers, whose processes are described",

@@ -4,6 +4,7 @@
 #include <tools/common/environment.hpp>
 #include <tools/common/forked_process.hpp>
 #include <tools/common/mount_program.hpp>
+#include <tools/common/openmp_plugin.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
@@ -137,12 +138,51 @@ probe probe_memfd() {
                "shm targets need it: allow it in the seccomp profile");
 }
 
-probe probe_mounts() {
-  const mount_check found = check_mounts();
+probe probe_mounts(const mount_check& found) {
   const bool works = found.why_not.empty();
   return {"mounts of host files", works,
           works ? "--host-files mounts them for targets" : "--host-files preloads a library",
           found.why_not};
+}
+
+probe probe_passthrough(const mount_check& found) {
+  const bool works = found.why_not.empty() && found.why_no_passthrough.empty();
+  return {"passthrough of mounts", works,
+          works ? "the system reads and writes files of a host on this machine itself"
+                : "targets read and write the files of their mounts",
+          works || !found.why_not.empty()
+              ? ""
+              : found.why_no_passthrough + "; only root may have it, from Linux 6.9 on"};
+}
+
+probe probe_mounts_by_ring(const mount_check& found) {
+  const bool works = found.why_not.empty() && found.has_ring;
+  return {"requests of mounts by io_uring", works,
+          works ? "farcall takes requests from /dev/fuse all the same"
+                : "requests come by /dev/fuse; the system's parameter fuse.enable_uring is off, or "
+                  "Linux is older than 6.14",
+          ""};
+}
+
+probe probe_openmp() {
+  probe result{"OpenMP target regions", false, {}, {}};
+  try {
+    result.detail =
+        fmt::format("farcall run --openmp; the plugin is in {}", find_openmp_plugin().folder);
+    result.works = true;
+  } catch (const failed_run& e) {
+    result.detail = "this farcall has no plugin for libomptarget";
+    result.advice = e.what();
+    return result;
+  }
+  const std::vector<std::string> runtimes = find_omptargets();
+  if (runtimes.empty()) {
+    result.advice = "no libomptarget of LLVM 15 or 16 is here; install libomp-16-dev, clang-16 "
+                    "and clang-tools-16";
+  }
+  for (const std::string& file : runtimes)
+    result.detail += ", " + file;
+  return result;
 }
 
 probe probe_huge_page_pool() {

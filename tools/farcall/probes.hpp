@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tools/common/mount_program.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,7 +29,16 @@ struct probe {
 
 /// Tests whether targets on this machine can mount files of their hosts. Otherwise they use a
 /// preloaded library.
-[[nodiscard]] probe probe_mounts();
+[[nodiscard]] probe probe_mounts(const mount_check& found);
+/// Tests whether the system itself reads and writes files of a mount whose host is on this machine.
+[[nodiscard]] probe probe_passthrough(const mount_check& found);
+/// Tests whether the system offers mounts whose requests come by io_uring, which farcall does not
+/// use.
+[[nodiscard]] probe probe_mounts_by_ring(const mount_check& found);
+
+/// Tests whether OpenMP programs can use targets as devices: whether this farcall has the plugin,
+/// and which versions of LLVM's libomptarget the loader finds here.
+[[nodiscard]] probe probe_openmp();
 
 /// Tests whether the machine has a pool of 2 MiB pages, and whether a page of it is free now.
 [[nodiscard]] probe probe_huge_page_pool();

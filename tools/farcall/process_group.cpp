@@ -66,7 +66,7 @@ void give_terminal(int terminal, pid_t group) {
   try {
     execute(words);
   } catch (const failed_run& e) {
-    (void)std::fprintf(stderr, "farcall: %s\n", e.what());
+    (void)std::fprintf(stderr, "farcall process-group: %s\n", e.what());
   }
   ::_exit(cannot_execute_status);
 }
@@ -116,8 +116,10 @@ command command_process_group() {
                        .value = &options->terminal,
                        .text = "In the foreground of the terminal, which it reads and writes"}},
           .takes_rest = command::rest::after_options,
+          .is_internal = true,
           .run = [options](const std::vector<std::string>& rest) {
-            if (rest.empty()) throw usage_problem("process-group: give the program's words");
+            if (rest.empty())
+              throw usage_problem("no program given; give the program and its arguments");
             if (options->terminal) return run_in_foreground(rest);
             ::setpgid(0, 0);
             execute(rest);

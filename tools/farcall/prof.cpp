@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench.hpp"
 #include "commands.hpp"
 #include "run_plan.hpp"
 
@@ -78,12 +77,14 @@ void keep_only(profile& p, const std::string& program) {
     return p.threads[s.thread].program != wanted.string();
   });
   if (p.samples.empty()) {
-    throw failed_run(
-        fmt::format("--executable {}: no process that was sampled runs this file", program));
+    throw failed_run(fmt::format("--executable {}: no process that was sampled runs this file; see "
+                                 "the table without this option",
+                                 program));
   }
 }
 
-void print_profile(const profile& p, const prof_options& options) {
+void print_profile(const profile& p, const prof_options& options,
+                   const std::vector<std::string>& notes) {
   using per = function_table_options::per;
   if (p.samples.empty()) {
     fmt::print(
@@ -107,7 +108,7 @@ void print_profile(const profile& p, const prof_options& options) {
   // Print the table after the program has ended, and to standard error, so that it is not mixed
   // with the program's results.
   write_text(stderr, text, "standard error");
-  for (const std::string& note : notes_on(p, options.stacks == "fp" && !options.veprof))
+  for (const std::string& note : notes)
     fmt::print(stderr, "farcall prof: {}\n", note);
 }
 
@@ -158,7 +159,8 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
   open_standard_descriptors();
   const std::vector<std::string> command = command_of(options, rest);
   if (options.duration && !options.process)
-    throw usage_problem("--duration is for --pid; a program is sampled until it ends");
+    throw usage_problem(
+        "--duration is for --pid, and a program is sampled until it ends; leave out --duration");
   const std::optional<std::string> file =
       options.file || !options.veprof ? options.file : std::optional<std::string>("veprof.out");
   if (file) check_profile_file(*file);
@@ -180,6 +182,8 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
     result = sample_program(program, command, sampling);
   }
   if (options.executable) keep_only(result.seen, *options.executable);
+  const std::vector<std::string> notes =
+      notes_on(result.seen, options.stacks == "fp" && !options.veprof);
   using roots = call_tree_options::roots;
   // Write the file first. Printing the table may end this process by SIGPIPE, if standard error has
   // no reader any more. If the file cannot be written, the table is all that is left of a long run.
@@ -187,14 +191,15 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
   if (file) {
     try {
       write_profile(*file, result.seen,
-                    options.per_node     ? roots::processes
-                    : options.per_thread ? roots::threads
-                                         : roots::functions);
+                    {.root = options.per_node     ? roots::processes
+                             : options.per_thread ? roots::threads
+                                                  : roots::functions,
+                     .notes = notes});
     } catch (const failed_run&) {
       failed_write = std::current_exception();
     }
   }
-  print_profile(result.seen, options);
+  print_profile(result.seen, options, notes);
   if (failed_write) std::rethrow_exception(failed_write);
   if (!options.process) tell_of_signal(result.status);
   return result.status;
@@ -202,13 +207,13 @@ int run_prof(const prof_options& options, const std::vector<std::string>& rest) 
 
 } // namespace
 
-command command_prof() {
+command command_of_profiler() {
   auto options = std::make_shared<prof_options>();
   prof_options& o = *options;
   return {
       .name = "prof",
-      .text = "Sample a program and all processes that it starts, without rebuilding: farcall prof "
-              "[-o FILE] -- ./app [its arguments ...], or farcall prof --pid PID",
+      .text = "Sample a program and all processes that it starts, without rebuilding it",
+      .usage = {"[OPTIONS] -- PROGRAM [ARGUMENT...]", "[OPTIONS] --pid PID", "--display FILE"},
       .footer =
           "The table goes to standard error after the program's end; the exit status is the "
           "program's. Threads are sampled while they run in user mode: sleep and the kernel's work "
@@ -216,23 +221,32 @@ command command_prof() {
           "serve' on other machines by their servers. Stacks follow frame pointers: build "
           "with -fno-omit-frame-pointer, or "
           "use --call-graph dwarf; otherwise samples show few callers.",
+      .examples = {{"farcall prof -- ./app", "Print the functions that took the most time"},
+                   {"farcall prof -o app.html -- ./app", "Also make a page with a flame graph"},
+                   {"farcall prof --pid 4711 --duration 10", "Sample a running process"}},
       .options = {{.name = "-s,--samplerate",
                    .value = &o.samples_per_second,
+                   .takes = "N",
                    .text = "Samples for each second that a thread runs",
                    .range = {{1, 10'000}},
                    .shows_default = true},
                   {.name = "-o",
                    .value = &o.file,
-                   .text = "Also write a profile to this file; its ending selects the format: .svg "
-                           "(flame graph), .collapsed, .speedscope.json, .firefox.json, .pb.gz "
-                           "(pprof), .pb, .txt, veprof.out"},
+                   .takes = "FILE",
+                   .text =
+                       "Also write a profile to this file; its ending selects the format: .html "
+                       "(page with a flame graph), .svg (flame graph), .collapsed, "
+                       ".speedscope.json, .firefox.json, .pb.gz "
+                       "(pprof), .pb, .txt, veprof.out"},
                   {.name = "--pid",
                    .value = &o.process,
+                   .takes = "PID",
                    .text = "Sample this process, and its descendants, until it ends or a signal "
                            "such as Ctrl-C comes",
                    .range = {{1, 0x7fffffff}}},
                   {.name = "--duration",
                    .value = &o.duration,
+                   .takes = "SECONDS",
                    .text = "With --pid: for at most so many seconds",
                    .range = {{1, 10'000'000}}},
                   {.name = "--per-node",
@@ -244,6 +258,7 @@ command command_prof() {
                    .excludes = "--per-node"},
                   {.name = "--call-graph",
                    .value = &o.stacks,
+                   .takes = "WAY",
                    .text = "How callers are found: by frame pointers, by copies of the stack and "
                            "debug information, or not at all",
                    .choices = {"fp", "dwarf", "none"},
@@ -253,6 +268,7 @@ command command_prof() {
                    .text = "Count samples of threads that wait or are idle in the table, too"},
                   {.name = "-e,--executable",
                    .value = &o.executable,
+                   .takes = "PROGRAM",
                    .text = "Only processes that run this file, as where the program is a script"},
                   {.name = "-v,--verbose",
                    .value = &o.verbose,
@@ -263,17 +279,17 @@ command command_prof() {
                            "in the file of -o"},
                   {.name = "-c,--command",
                    .value = &o.command,
+                   .takes = "PROGRAM",
                    .text = "The program (an option of veprof); its arguments follow"},
                   {.name = "--openmp",
                    .value = &o.openmp,
                    .text = "Accepted like by veprof: all threads are sampled anyway"},
                   {.name = "--display",
                    .value = &o.display,
+                   .takes = "FILE",
                    .text = "Show a veprof.out, of farcall or of SX-Aurora, like veprof_display"}},
       .takes_rest = command::rest::after_options,
       .run = [options](const std::vector<std::string>& rest) { return run_prof(*options, rest); }};
 }
-
-std::vector<std::string> sampler_of_servers() { return {this_program(), "sampler"}; }
 
 } // namespace farcall::tool

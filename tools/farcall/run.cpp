@@ -10,12 +10,14 @@
 #include <tools/common/json.hpp>
 #include <tools/common/key_in_memory.hpp>
 #include <tools/common/mount_program.hpp>
+#include <tools/common/openmp_plugin.hpp>
 #include <tools/common/outcome.hpp>
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_source.hpp>
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/files/access.hpp>
+#include <farcall/job/passed_pipes.hpp>
 #include <farcall/job/process_group.hpp>
 #include <farcall/offload/job_settings.hpp>
 #include <farcall/transport/process.hpp>
@@ -59,6 +61,8 @@ struct run_options {
   std::optional<std::string> host_files_by;
   std::optional<std::string> trace;
   bool spmd = false;
+  bool openmp = false;
+  bool restart = false;
   bool label = false;
   std::string ssh;
   std::string folder;
@@ -68,6 +72,11 @@ struct run_options {
   unsigned start_timeout_ms = 30'000;
   bool json = false;
 };
+
+bool is_debugged(const run_options& options) {
+  const debug_request& debug = options.debug;
+  return !debug.gdb.empty() || !debug.valgrind.empty() || !debug.wrap.empty();
+}
 
 void set_variable(const std::string& name, const std::string& value) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else uses the environment meanwhile.
@@ -88,7 +97,7 @@ bool is_refused_under_launcher(const run_options& options) {
       options.hosts ? std::string("--hosts") : fmt::format("-n {}", *options.processes);
   const bool is_refused = refuse_launched_together(which, [&](const launched_processes& others) {
     fmt::print(stderr,
-               "farcall: a launcher ({}) has started {} processes of this command, and each "
+               "farcall run: a launcher ({}) has started {} processes of this command, and each "
                "would start the nodes that {} names: leave out {}, or the launcher; with {}=none "
                "each makes a job of its own\n",
                others.by, others.count, option, option,
@@ -102,12 +111,13 @@ void set_variable(const setting& which, const std::string& value) {
   set_variable(settings::variable_of(which), value);
 }
 
-/// True if targets on this machine may use the host's files through farcall. This is so if file
-/// forwarding is switched on. By default it is also so if the targets have a command line
-/// ("exec:"), which may put them into a sandbox.
-bool may_forward_here(const std::string& targets) {
+/// True if targets on this machine may use the host's files through farcall: if file forwarding is
+/// switched on, or if it is not set and the targets have a command line ("exec:") or a wrapping
+/// command, which may put them into a sandbox.
+bool may_forward_here(const run_options& options, const std::string& targets) {
   const std::string wanted = settings_source().text(settings::row("io-forward")).value_or("auto");
-  return wanted == "auto" ? targets.find("exec:") != std::string::npos : wanted != "never";
+  if (wanted != "auto") return wanted != "never";
+  return targets.find("exec:") != std::string::npos || !options.debug.wrap.empty();
 }
 
 /// True if targets on this machine use all of the host's files through farcall.
@@ -119,26 +129,105 @@ bool forwards_all_here() {
 void hand_on_host_files(const run_options& options, const std::string& targets) {
   if (!options.host_files) return;
   set_variable(settings::row("host-files"), *options.host_files);
-  if (!may_forward_here(targets)) return;
+  if (!may_forward_here(options, targets)) return;
   const bool may_mount = options.host_files_by || forwards_all_here();
   const std::string program = prepare_host_files(may_mount ? options.host_files_by : "preload");
   if (program.empty()) return;
   const std::string wrap = settings::variable_of(settings::row("wrap"));
-  if (std::getenv(wrap.c_str()) != nullptr) {
+  if (std::getenv(wrap.c_str()) != nullptr || !options.debug.wrap.empty()) {
     throw usage_problem(fmt::format("{} and --host-files-by={} both start the targets; leave out "
                                     "one of them, or use --host-files-by=preload",
-                                    wrap, options.host_files_by.value_or("auto")));
+                                    options.debug.wrap.empty() ? wrap : "--wrap",
+                                    options.host_files_by.value_or("auto")));
   }
   set_variable(wrap, "'" + program + "'");
 }
 
+/// Pipe into which the started program writes if it starts a job.
+class job_notice {
+ public:
+  job_notice() {
+    int ends[2];
+    if (::pipe2(ends, O_NONBLOCK) != 0)
+      throw failed_run(fmt::format("cannot make a pipe: {}", reason_text(errno)));
+    ours_ = unique_fd(ends[0]);
+    programs_ = unique_fd(ends[1]);
+    (void)::fcntl(ours_.get(), F_SETFD, FD_CLOEXEC);
+    set_variable(job_notice_variable, text_of_pipe(programs_.get()));
+  }
+
+  [[nodiscard]] bool has_come() const {
+    char byte = 0;
+    return ::read(ours_.get(), &byte, 1) == 1;
+  }
+
+ private:
+  unique_fd ours_;
+  unique_fd programs_; ///< inherited by the program
+};
+
+/// Returns the option that names the targets, or an empty text if there is none.
+std::string option_of_targets(const run_options& options) {
+  if (options.hosts) return "--hosts";
+  if (options.processes) return fmt::format("-n {}", *options.processes);
+  return options.targets ? "--targets" : "";
+}
+
+/// Runs the program as a child. Tells the user if the program has made no job although an option
+/// names its targets. block_signals() must have been called before any thread was started.
+int run_as_child(const run_options& options, const run_plan& plan, labelled_output* prints_to) {
+  const job_notice notice;
+  const int status = run_to_end(plan.program, plan.words, prints_to);
+  const std::string option = option_of_targets(options);
+  if (!option.empty() && !notice.has_come()) {
+    fmt::print(stderr,
+               "farcall run: {} has ended and made no job, so {} had no effect; give a program "
+               "that makes one (farcall::job, fc_job_start, farcall.Job)\n",
+               plan.words.front(), option);
+  }
+  return status;
+}
+
+/// Variables for the program's environment with --openmp, and the path of farcall-openmp-target,
+/// which the targets run.
+struct openmp_plan {
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::string target;
+};
+
+/// Makes the plan of a run with --openmp, and prints what it does. Without the option, the plan is
+/// empty. Throws usage_problem for a program whose libomptarget needs another plugin, and
+/// failed_run if this farcall was built without the plugin.
+openmp_plan plan_openmp(const run_options& options, const run_plan& plan) {
+  if (!options.openmp) {
+    if (options.restart) throw usage_problem("--restart is for --openmp; give both, or none");
+    return {};
+  }
+  if (options.spmd) throw usage_problem("--openmp makes a plain job; leave out --spmd");
+  const openmp_files files = find_openmp_plugin();
+  const std::string version = omptarget_version(plan.program, needed_libraries(plan.program));
+  const char* const path = std::getenv("LD_LIBRARY_PATH");
+  openmp_plan openmp{
+      .variables = {{"LD_LIBRARY_PATH", path_with(files.folder, path == nullptr ? "" : path)}},
+      .target = files.target};
+  if (options.restart) openmp.variables.emplace_back("FARCALL_OPENMP_RESTART", "1");
+  fmt::print(
+      stderr,
+      "farcall: OpenMP: the targets of the job are the devices of {}, {}; the plugin is in {}\n",
+      plan.program,
+      version.empty() ? "which may use libomptarget by its libraries"
+                      : fmt::format("which uses libomptarget of LLVM {}", version),
+      files.folder);
+  return openmp;
+}
+
 /// Runs the program as a child and labels the lines that its nodes print. block_signals() must have
 /// been called before any thread was started.
-int run_labelled(const std::string& program, const std::vector<std::string>& words) {
+int run_labelled(const run_options& options, const run_plan& plan) {
   labelled_output prints_to;
   set_variable(settings::row("label"), "yes");
   set_variable(lines_variable, text_of(prints_to.lines()));
-  return run_to_end(program, words, &prints_to);
+  return run_as_child(options, plan, &prints_to);
 }
 
 /// Returns the properties of the environment on which a debugger depends: the path of this command,
@@ -180,8 +269,11 @@ void leave_terminal() {
     throw failed_run("cannot open /dev/null: " + reason_text(errno));
 }
 
-int start(const run_options& options, const run_plan& plan, const debug_plan& debug) {
+int start(const run_options& options, const run_plan& plan, const debug_plan& debug,
+          const openmp_plan& openmp) {
   hand_on_host_files(options, plan.targets);
+  for (const auto& [name, value] : openmp.variables)
+    set_variable(name, value);
   if (options.trace) set_variable(settings::row("trace"), *options.trace);
   for (const auto& [name, value] : variables_of(debug))
     set_variable(name, value);
@@ -190,7 +282,14 @@ int start(const run_options& options, const run_plan& plan, const debug_plan& de
   if (options.spmd) set_variable(settings::row("spmd"), "yes");
   if (options.label) {
     block_signals();
-    return run_labelled(plan.program, plan.words);
+    return run_labelled(options, plan);
+  }
+  // A program with farcall replaces this process. Another one, such as an interpreter or /bin/ls,
+  // runs as a child, so that this process can tell the user if there was no job.
+  if (!option_of_targets(options).empty() && !is_debugged(options) &&
+      !contains_farcall(plan.program)) {
+    block_signals();
+    return run_as_child(options, plan, nullptr);
   }
   std::vector<std::string> words = plan.words;
   std::vector<char*> arguments;
@@ -219,12 +318,17 @@ std::string folder_of_this_command() {
 /// For each host, returns the command line that starts the host's server.
 std::vector<std::vector<std::string>> serve_commands(const run_options& options,
                                                      const std::vector<host_entry>& hosts,
-                                                     const run_plan& plan) {
+                                                     const run_plan& plan,
+                                                     const openmp_plan& openmp) {
   // The program is expected at the same path on all machines, because machines that work together
   // usually share their files.
   served_program served;
   served.program = std::filesystem::absolute(plan.program).lexically_normal();
   served.arguments = {plan.words.begin() + 1, plan.words.end()};
+  if (options.openmp) {
+    served.program = openmp.target;
+    served.arguments.clear();
+  }
   served.needs_folder = !options.folder.empty();
   served.folder = served.needs_folder ? options.folder : folder_of_this_command();
   served.uses_host_files = options.host_files.has_value();
@@ -235,11 +339,6 @@ std::vector<std::vector<std::string>> serve_commands(const run_options& options,
   for (const host_entry& host : hosts)
     commands.push_back(serve_command(ssh_command(options), host, served));
   return commands;
-}
-
-bool is_debugged(const run_options& options) {
-  const debug_request& debug = options.debug;
-  return !debug.gdb.empty() || !debug.valgrind.empty() || !debug.wrap.empty();
 }
 
 int run_on_hosts(const run_options& options, const std::vector<std::string>& command) {
@@ -254,7 +353,8 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   // Parse the exported variables before the servers are started, because the list may be invalid.
   std::string exports;
   if (options.exports) exports = encode_exports(parse_exports(*options.exports));
-  const auto commands = serve_commands(options, hosts, plan);
+  const openmp_plan openmp = plan_openmp(options, plan);
+  const auto commands = serve_commands(options, hosts, plan, openmp);
   if (options.json) {
     const json document{
         {"program", plan.program}, {"arguments", plan.words}, {"servers", commands}};
@@ -267,12 +367,14 @@ int run_on_hosts(const run_options& options, const std::vector<std::string>& com
   remote_servers servers(hosts, commands, key.line() + exports);
   const std::string urls = servers.urls(deadline);
   hand_on_host_files(options, urls);
+  for (const auto& [name, value] : openmp.variables)
+    set_variable(name, value);
   if (options.trace) set_variable(settings::row("trace"), *options.trace);
   set_variable(settings::row("targets"), urls);
   set_variable(settings::row("key"), key.path());
   if (options.spmd) set_variable(settings::row("spmd"), "yes");
-  if (options.label) return run_labelled(plan.program, plan.words);
-  return run_to_end(plan.program, plan.words, nullptr);
+  if (options.label) return run_labelled(options, plan);
+  return run_as_child(options, plan, nullptr);
 }
 
 std::vector<target_url> targets_of(const run_plan& plan) {
@@ -312,8 +414,10 @@ int run_app(run_options options, const std::vector<std::string>& command) {
   if (!options.json && is_refused_under_launcher(options)) return 2;
   if (options.hosts) return run_on_hosts(options, command);
   if (!options.folder.empty() || options.port != 0 || options.exports)
-    throw usage_problem("--folder, --port and --export are for the machines of --hosts");
+    throw usage_problem("--folder, --port and --export are for the machines of --hosts; give "
+                        "--hosts, or leave them out");
   run_plan plan = make_run_plan(options.processes, options.targets, command, options.spmd);
+  const openmp_plan openmp = plan_openmp(options, plan);
   debug_plan debug;
   if (is_debugged(options)) {
     const debug_place where = place_of_debuggers();
@@ -324,7 +428,7 @@ int run_app(run_options options, const std::vector<std::string>& command) {
     }
     wrap_host(plan, debug.host, where.path);
   }
-  if (!options.json) return start(options, plan, debug);
+  if (!options.json) return start(options, plan, debug, openmp);
   json environment{{variable_of_targets(), plan.targets}};
   if (!plan.passes_targets_on) environment.erase(variable_of_targets());
   if (options.spmd) environment[settings::variable_of(settings::row("spmd"))] = "yes";
@@ -332,6 +436,8 @@ int run_app(run_options options, const std::vector<std::string>& command) {
   if (options.host_files)
     environment[settings::variable_of(settings::row("host-files"))] = *options.host_files;
   if (options.trace) environment[settings::variable_of(settings::row("trace"))] = *options.trace;
+  for (const auto& [name, value] : openmp.variables)
+    environment[name] = value;
   for (const auto& [name, value] : variables_of(debug))
     environment[name] = value;
   const json document{{"program", plan.program},
@@ -348,10 +454,12 @@ command command_run() {
   run_options& o = *options;
   return {
       .name = "run",
-      .text = "Start a farcall program with targets: farcall run [--spmd] [-n N | --targets URLS] "
-              "./app [its arguments ...]",
+      .text = "Start a farcall program with targets",
+      .usage = {"[OPTIONS] PROGRAM [ARGUMENT...]"},
       .footer = fmt::format(
-          "Sets {} and executes the program in place of this command. Without -n and --targets, "
+          "Sets {} and executes the program in place of this command. A program without "
+          "farcall in it, such as an interpreter, runs as a child, and the command says if it "
+          "made no job. Without -n and --targets, "
           "the variable's present value counts, or else one shm target. Options come before "
           "the program. With --hosts it runs the program as a "
           "child; the program must have the same path on all machines, and farcall be on the PATH "
@@ -360,71 +468,101 @@ command command_run() {
           "that fails; a program that makes a plain farcall::job is refused then. A program that "
           "makes a job of equals (farcall::spmd) works without --spmd, too.",
           variable_of_targets()),
+      .examples = {{"farcall run -n 4 ./app", "Start the host and three targets on this machine"},
+                   {"farcall run --hosts machines ./app",
+                    "Start targets on the machines of a file"},
+                   {"farcall run --spmd -n 4 --label ./app",
+                    "Start four equal nodes, and label the lines that they print"},
+                   {"farcall run --gdb=1 ./app", "Start node 1 in gdb"}},
       .options =
           {{.name = "-n",
             .value = &o.processes,
+            .takes = "N",
             .text = "Number of processes, the host included, as with mpirun: -n 4 is the host and "
                     "three shm targets; with --spmd four nodes, and -n 1 is one"},
            {.name = "--spmd",
             .value = &o.spmd,
             .text = "The program has to make a job of equals: each node runs its main()"},
+           {.name = "--openmp",
+            .value = &o.openmp,
+            .text = "The program is an OpenMP program of clang-15 or clang-16, unchanged: the "
+                    "targets are its devices. With --hosts, the servers run farcall-openmp-target"},
+           {.name = "--restart",
+            .value = &o.restart,
+            .text = "With --openmp: a target that has ended between two regions, with nothing "
+                    "mapped on it, is started again"},
            {.name = "--label",
             .value = &o.label,
             .text = "Each line that a node prints, to standard output or error, is preceded by the "
                     "node's number: \"2: text\". The program then runs as a child of this command"},
            {.name = "--targets",
             .value = &o.targets,
+            .takes = "URLS",
             .text = std::string(settings::row("targets").text),
             .excludes = "-n"},
            {.name = "--hosts",
             .value = &o.hosts,
+            .takes = "FILE",
             .text = "File with a line for each machine that has targets: host [slots=N] "
                     "[address=NAME] [port=N]. Starts 'farcall serve' there for this run"},
            {.name = "--ssh",
             .value = &o.ssh,
+            .takes = "COMMAND",
             .text =
                 fmt::format("{} (default {}, else '{}')", ssh_setting.text,
                             settings::variable_of(ssh_setting), settings::default_of(ssh_setting))},
            {.name = "--folder",
             .value = &o.folder,
+            .takes = "FOLDER",
             .text = "With --hosts: working folder of the targets, which must exist there (default: "
                     "this command's folder if it exists there, else ssh's initial folder)"},
            {.name = "--port",
             .value = &o.port,
+            .takes = "PORT",
             .text = "With --hosts: port of the servers on hosts without port=N (default: any that "
                     "is free)",
             .range = {{1, 65535}}},
            {.name = "--export",
             .value = &o.exports,
+            .takes = "VARIABLES",
             .text = "With --hosts: variables for the environment of the targets there: "
                     "NAME[,NAME=VALUE...]; a name alone takes its value from here. They are sent "
                     "through ssh with the key, and not on a command line"},
            {.name = "--host-files",
             .value = &o.host_files,
+            .takes = "FOLDERS",
             .text = std::string(settings::row("host-files").text) +
                     "; with --hosts, the servers allow it"},
            {.name = "--host-files-by",
             .value = &o.host_files_by,
+            .takes = "WAY",
             .text = std::string(settings::row("host-files-by").text),
             .choices = {"auto", "mount", "preload"}},
-           {.name = "--trace", .value = &o.trace, .text = std::string(settings::row("trace").text)},
+           {.name = "--trace",
+            .value = &o.trace,
+            .takes = "FILE",
+            .text = std::string(settings::row("trace").text)},
            {.name = "--gdb",
             .value = &o.debug.gdb,
+            .takes = "NODE",
             .text = "Start a node in gdb: --gdb for the host, --gdb=2 for node 2. On a terminal, "
                     "gdb uses it; else gdb runs the node and prints its stacks if it faults. "
                     "Disables the job's timeouts",
             .otherwise = "0"},
            {.name = "--valgrind",
             .value = &o.debug.valgrind,
+            .takes = "NODE",
             .text =
                 "Start all nodes in valgrind, or one: --valgrind=2. Disables the job's timeouts",
             .otherwise = "all"},
            {.name = "--wrap",
             .value = &o.debug.wrap,
+            .takes = "COMMAND",
             .text = "Command that starts all nodes ('nice -n 5'), or one node ('2:strace -f'); "
                     "separate several with ;"},
            {.name = "--start-timeout-ms",
             .value = &o.start_timeout_ms,
+            .takes = "MS",
             .text = "With --hosts: how long the servers may take to start (default 30000)",
             .range = {{1, 3'600'000}}},
            {.name = "--json", .value = &o.json, .text = "Print the commands, and start nothing"}},

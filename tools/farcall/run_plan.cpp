@@ -5,11 +5,13 @@
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings_source.hpp>
+#include <farcall/base/unique_fd.hpp>
 #include <farcall/job/process_group.hpp>
 #include <farcall/offload/job_settings.hpp>
 #include <farcall/transport/target_url.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +19,9 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace farcall::tool {
@@ -48,18 +53,36 @@ void check_startable(const std::string& file) {
     throw usage_problem(fmt::format("{}: no such file; give the path of a program", file));
   }
   if (fs::is_directory(status))
-    throw usage_problem(fmt::format("{}: is a directory, not a program", file));
+    throw usage_problem(fmt::format("{}: is a folder; give the path of a program", file));
   if (!is_executable_file(file)) {
     throw usage_problem(
-        fmt::format("{}: may not be executed; if it is a program, try: chmod +x {}", file, file));
+        fmt::format("{}: may not be executed; try chmod +x {}, if it is a program", file, file));
   }
   if (!kernel_can_start(file)) {
-    throw usage_problem(
-        fmt::format("{}: is neither a program nor a script that begins with #!", file));
+    throw usage_problem(fmt::format(
+        "{}: is neither a program nor a script that begins with #!; start it by its interpreter",
+        file));
   }
 }
 
 } // namespace
+
+bool contains_farcall(const std::string& program) {
+  const unique_fd file(::open(program.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0 || status.st_size == 0) return true;
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* const bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (bytes == MAP_FAILED) return true;
+  // A program with the static library contains the names of environment variables, and a program
+  // with the shared library contains its name.
+  constexpr std::array<std::string_view, 2> marks = {"FARCALL_BOOTSTRAP", "libfarcall.so"};
+  const bool has_any = std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) {
+    return ::memmem(bytes, size, mark.data(), mark.size()) != nullptr;
+  });
+  ::munmap(bytes, size);
+  return has_any;
+}
 
 std::string find_program(const std::string& name, const std::string& path) {
   if (name.find('/') != std::string::npos) {
@@ -80,12 +103,8 @@ std::string find_program(const std::string& name, const std::string& path) {
     throw usage_problem(
         fmt::format("{}: not on the PATH; write ./{} for the file here", name, name));
   }
-  if (name.starts_with('-')) {
-    throw usage_problem(fmt::format(
-        "{}: no such option (--help lists them); the first word after the options is the program",
-        name));
-  }
-  throw usage_problem(fmt::format("{}: no such program here or on the PATH", name));
+  throw usage_problem(
+      fmt::format("{}: no such program here or on the PATH; give the path of a program", name));
 }
 
 run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::string> targets,
@@ -96,15 +115,15 @@ run_plan make_run_plan(std::optional<std::size_t> processes, std::optional<std::
     throw usage_problem("no program given; for example: farcall run -n 4 ./app its arguments");
   run_plan plan;
   if (processes) {
-    if (*processes == 0) throw usage_problem("-n 0: a job has at least one node");
+    if (*processes == 0) throw usage_problem("-n 0: a job has at least one node; give 1 or more");
     if (*processes < 2 && !are_equals) {
-      throw usage_problem(fmt::format("-n {}: the number counts the host, so that at least 2 "
-                                      "processes are needed for one target",
+      throw usage_problem(fmt::format("-n {}: the number counts the host; give 2 or more, "
+                                      "or --spmd for a job of one node",
                                       *processes));
     }
     if (*processes > max_targets + 1) {
-      throw usage_problem(fmt::format("-n {}: a job has at most {} processes, the host included",
-                                      *processes, max_targets + 1));
+      throw usage_problem(
+          fmt::format("-n {}: give at most {}, the host included", *processes, max_targets + 1));
     }
     plan.targets = *processes == 1   ? std::string(no_targets)
                    : *processes == 2 ? "shm"

@@ -29,6 +29,10 @@ struct run_plan {
                                      const std::vector<std::string>& command,
                                      bool are_equals = false);
 
+/// True if farcall is linked into a program, as a static or a shared library. Also true if the file
+/// cannot be read.
+[[nodiscard]] bool contains_farcall(const std::string& program);
+
 /// Returns the path of the program that a shell would execute for `name`. A name with a slash is
 /// the path itself. Another name is searched in the folders of `path`. Throws usage_problem if no
 /// such program is found.

@@ -64,7 +64,7 @@ TEST_F(run_plan_test, too_many_processes_are_refused) {
   const std::string app = file("app", "#!/bin/sh\n", 0755);
   EXPECT_EQ(make_run_plan(4001, {}, {app}).targets, "shm:4000");
   EXPECT_EQ(message_of([&] { (void)make_run_plan(4002, {}, {app}); }),
-            "-n 4002: a job has at most 4001 processes, the host included");
+            "-n 4002: give at most 4001, the host included");
 }
 
 TEST_F(run_plan_test, urls_are_passed_on_and_exclude_the_number) {
@@ -123,11 +123,11 @@ TEST_F(run_plan_test, the_words_of_the_program_stay_as_they_are) {
 TEST_F(run_plan_test, a_program_that_cannot_start_is_named) {
   EXPECT_NE(message_of([] { (void)make_run_plan(2, {}, {}); }).find("no program given"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { (void)find_program("--np", folder_); }).find("no such option"),
+  EXPECT_NE(message_of([&] { (void)find_program("--np", folder_); }).find("no such program"),
             std::string::npos);
   EXPECT_NE(message_of([&] { (void)find_program(folder_ + "/none", ""); }).find("no such file"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { (void)find_program(folder_ + "/", ""); }).find("is a directory"),
+  EXPECT_NE(message_of([&] { (void)find_program(folder_ + "/", ""); }).find("is a folder"),
             std::string::npos);
   const std::string text = file("text", "hello\n", 0644);
   EXPECT_NE(message_of([&] { (void)find_program(text, ""); }).find("chmod +x"), std::string::npos);

@@ -70,7 +70,9 @@ std::string read_line(int from) {
   for (char c = 0; c != '\n' && line.size() < longest;) {
     const ssize_t got = read(from, &c, 1);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) throw failed_run("--key-from-stdin: standard input ended before the key came");
+    if (got <= 0)
+      throw failed_run(
+          "--key-from-stdin: standard input ended before the key came; write it as one line");
     line += c;
   }
   return line;
@@ -309,27 +311,33 @@ command command_serve() {
   access& a = o.server.access;
   return {
       .name = "serve",
-      .text = "Let hosts elsewhere have targets on this machine: farcall serve --listen HOST:PORT "
-              "--key FILE ./app [its arguments ...]",
+      .text = "Let hosts on other machines have targets on this machine",
+      .usage = {"[OPTIONS] PROGRAM [ARGUMENT...]"},
       .footer =
           "Hosts name it as FARCALL_TARGETS=tcp://HOST:PORT, or unix:///PATH. Without a key it "
           "listens at a Unix socket, which is its user's only. Options come before the program. "
           "SIGINT or SIGTERM drains "
           "it: it starts no more targets, and ends with the last one; a second one ends it "
           "at once. SIGHUP has it read its files of keys, clients and certificates again.",
+      .examples = {{"farcall serve ./app", "Listen at a Unix socket, for programs of this user"},
+                   {"farcall serve --listen 0.0.0.0:4711 --key key ./app",
+                    "Listen at a port, for hosts that have the key"}},
       .options =
           {{.name = "--listen",
             .value = &o.listen,
+            .takes = "ADDRESS",
             .text = "Address to listen at, HOST:PORT or the /PATH of a Unix socket; may be given "
                     "several times. [::]:PORT is each address of the machine, by IPv4 and IPv6; "
                     "port 0 is any that is free (default: the sockets that a service manager has "
                     "passed, or 127.0.0.1:0, and without a key a new Unix socket)"},
            {.name = "--status",
             .value = &o.status,
+            .takes = "HOST:PORT",
             .text = "Address at which /livez, /readyz and /metrics are served by HTTP, to "
                     "everybody who can reach it, as 127.0.0.1:9465"},
            {.name = "--log-format",
             .value = &o.log_format,
+            .takes = "FORMAT",
             .text = "Format of lines on standard error: text, or a JSON document per line",
             .choices = {"text", "json"},
             .shows_default = true},
@@ -338,37 +346,47 @@ command command_serve() {
             .text = "The server's user may dump and debug it, which exposes the keys"},
            {.name = "--key",
             .value = &a.key,
+            .takes = "FILE",
             .text = "File with the key that admits hosts ('farcall keygen' makes one)"},
            {.name = "--clients",
             .value = &a.clients,
+            .takes = "FILE",
             .text = "File with a line for each client that is admitted, 'NAME KEY' as made by "
                     "'farcall keygen --name', and limits of its targets: targets=N, "
                     "memory=2G, cpus=0-3, lanes=N"},
            {.name = "--key-from-stdin",
             .value = &o.key_from_stdin,
             .text = "Read the key from standard input, and end when that ends ('farcall run "
-                    "--hosts' starts servers so)"},
+                    "--hosts' starts servers so)",
+            .is_internal = true},
            {.name = "--exports-from-stdin",
             .value = &o.exports_from_stdin,
-            .text = "Read variables for the environment of targets behind that key"},
+            .text = "Read variables for the environment of targets behind that key",
+            .is_internal = true},
            {.name = "--folder",
             .value = &o.folder,
-            .text = "With --key-from-stdin: working folder of targets"},
+            .text = "With --key-from-stdin: working folder of targets",
+            .is_internal = true},
            {.name = "--folder-if-there",
             .value = &o.folder_if_there,
             .text = "Like --folder, if the folder exists",
-            .excludes = "--folder"},
+            .excludes = "--folder",
+            .is_internal = true},
            {.name = "--certificate",
             .value = &a.certificate,
+            .takes = "FILE",
             .text = std::string(settings::row("certificate").text)},
            {.name = "--certificate-key",
             .value = &a.certificate_key,
+            .takes = "FILE",
             .text = std::string(settings::row("certificate-key").text)},
            {.name = "--authority",
             .value = &a.authority,
+            .takes = "FILE",
             .text = std::string(settings::row("authority").text)},
            {.name = "--revoked",
             .value = &a.revoked,
+            .takes = "FILE",
             .text = std::string(settings::row("revoked").text)},
            {.name = "--host-files",
             .value = &o.host_files,
@@ -377,6 +395,7 @@ command command_serve() {
                     "hosts are refused"},
            {.name = "--host-files-by",
             .value = &o.host_files_by,
+            .takes = "WAY",
             .text = std::string(settings::row("host-files-by").text),
             .choices = {"auto", "mount", "preload"}},
            {.name = "--keep-output",
@@ -415,18 +434,20 @@ command command_keygen() {
   };
   auto options = std::make_shared<keygen_options>();
   return {.name = "keygen",
-          .text = "Make a file with a new key, for 'farcall serve --key' and FARCALL_KEY: farcall "
-                  "keygen FILE",
+          .text = "Make a file with a new key, for 'farcall serve --key' and FARCALL_KEY",
           .footer = "Only its owner can read it. Copy it to each machine by a safe way, such as "
                     "scp -p. With --name it is the key of one client: FARCALL_KEY names the file "
                     "there, and its line goes into the server's file of clients (cat FILE >> "
                     "CLIENTS; 'farcall serve --clients CLIENTS').",
+          .examples = {{"farcall keygen key", "Make a key for a server and all of its hosts"}},
           .options = {{.name = "FILE",
                        .value = &options->file,
+                       .takes = "FILE",
                        .text = "File to make; must not exist",
                        .is_required = true},
                       {.name = "--name",
                        .value = &options->client,
+                       .takes = "NAME",
                        .text = "The client whose key it is; anybody on the network can see it"}},
           .run = [options](const auto& /*rest*/) {
             tcp::write_key_file(options->file, options->client);

@@ -54,11 +54,12 @@ std::string text_of(const unreadable_counters& others) {
 [[noreturn]] void throw_no_job(const top_options& options, const unreadable_counters& others) {
   const std::string also = others.number == 0 ? "" : "; " + text_of(others);
   if (options.pid) {
-    throw failed_run(fmt::format("process {} is in no job of farcall that you may look at{}",
-                                 *options.pid, also));
+    throw failed_run(fmt::format(
+        "process {} is in no job of farcall that you may read; leave out --pid to see all{}",
+        *options.pid, also));
   }
-  throw failed_run("no job of yours runs on this machine; as root, or in the container where it "
-                   "runs, there may be one" +
+  throw failed_run("no job of yours runs on this machine; start one, or try as root or in its "
+                   "container" +
                    also);
 }
 
@@ -133,6 +134,14 @@ int show_live(const top_options& options) {
   return 0;
 }
 
+/// Returns a line for each column.
+std::string text_of_columns() {
+  std::string text;
+  for (const column_meaning& c : column_meanings())
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", c.columns, c.meaning);
+  return text;
+}
+
 int run_top(const top_options& options) {
   if (options.listen) {
     if (options.once || options.json_lines || options.iterations) {
@@ -155,43 +164,51 @@ int run_top(const top_options& options) {
 command command_top() {
   auto options = std::make_shared<top_options>();
   top_options& o = *options;
-  return {.name = "top",
-          .text = "Show running jobs' nodes: calls, bytes, queues, processor and memory",
-          .footer =
+  return {
+      .name = "top",
+      .text = "Show running jobs' nodes: calls, bytes, queues, processor and memory",
+      .footer =
+          std::string(
               "Shows all jobs of this user on this machine, and reads what their processes count "
-              "anyway: they are not\ndisturbed. Of nodes on other machines it shows the counts "
-              "of the nodes here. Without a terminal it prints a\ntable for each interval. "
-              "Columns: calls/s, requests that the node serves; p50 and p99, how long calls to "
-              "it take\ntheir callers (sampled); in, out, bytes of messages; copied, bytes of "
-              "put, get and copy; queue, calls without\na reply; busy%, the share of looks "
-              "that find its workers in handlers; function, the one that they ran the longest.",
-          .options = {{.name = "--pid",
-                       .value = &o.pid,
-                       .text = "Only the job of this process",
-                       .range = {{1, 1U << 30}}},
-                      {.name = "--delay",
-                       .value = &o.delay_ms,
-                       .text = "Milliseconds between two tables",
-                       .range = {{50, 3'600'000}},
-                       .shows_default = true},
-                      {.name = "--iterations",
-                       .value = &o.iterations,
-                       .text = "End after that many tables",
-                       .range = {{1, 1U << 30}}},
-                      {.name = "--once", .value = &o.once, .text = "Print one table, and end"},
-                      {.name = "--json",
-                       .value = &o.json_lines,
-                       .text = "Print a JSON document on a line for each interval"},
-                      {.name = "--sort",
-                       .value = &o.sort,
-                       .text = "Sort by this column",
-                       .choices = {"node", "calls", "p99", "queue", "busy", "cpu", "memory"},
-                       .shows_default = true},
-                      {.name = "--listen",
-                       .value = &o.listen,
-                       .text = "Serve Prometheus at this loopback address, such as 127.0.0.1:9464, "
-                               "until Ctrl-C or a signal"}},
-          .run = [options](const auto& /*rest*/) { return run_top(*options); }};
+              "anyway: they are not disturbed. The nodes of other machines have the counts "
+              "of the nodes here. Without a terminal it prints a table for each interval; on a "
+              "terminal, the key ? explains the keys and columns. Columns:\n") +
+          text_of_columns(),
+      .examples = {{"farcall top", "Show all jobs of this user until q is pressed"},
+                   {"farcall top --once --pid 4711", "Print the job of a process once"},
+                   {"farcall top --listen 127.0.0.1:9464", "Serve the counters to Prometheus"}},
+      .options = {{.name = "--pid",
+                   .value = &o.pid,
+                   .takes = "PID",
+                   .text = "Only the job of this process",
+                   .range = {{1, 1U << 30}}},
+                  {.name = "--delay",
+                   .value = &o.delay_ms,
+                   .takes = "MS",
+                   .text = "Milliseconds between two tables",
+                   .range = {{50, 3'600'000}},
+                   .shows_default = true},
+                  {.name = "--iterations",
+                   .value = &o.iterations,
+                   .takes = "N",
+                   .text = "End after that many tables",
+                   .range = {{1, 1U << 30}}},
+                  {.name = "--once", .value = &o.once, .text = "Print one table, and end"},
+                  {.name = "--json",
+                   .value = &o.json_lines,
+                   .text = "Print a JSON document on a line for each interval"},
+                  {.name = "--sort",
+                   .value = &o.sort,
+                   .takes = "COLUMN",
+                   .text = "Sort by this column",
+                   .choices = {"node", "calls", "p99", "queue", "busy", "cpu", "memory"},
+                   .shows_default = true},
+                  {.name = "--listen",
+                   .value = &o.listen,
+                   .takes = "HOST:PORT",
+                   .text = "Serve Prometheus at this loopback address, such as 127.0.0.1:9464, "
+                           "until Ctrl-C or a signal"}},
+      .run = [options](const auto& /*rest*/) { return run_top(*options); }};
 }
 
 } // namespace farcall::tool

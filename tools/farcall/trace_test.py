@@ -7,6 +7,7 @@ against the trace event format, so that browsers show them as intended.
 """
 
 import collections
+import glob
 import json
 import os
 import re
@@ -237,12 +238,13 @@ def otf2_events(printed):
 
 
 def module_beside(farcall):
-    return os.path.join(os.path.dirname(os.path.dirname(farcall)), "lib", "farcall",
-                        "libfarcall-otf2.so")
+    """Returns the path of this build's module, or None. The version is in the folder's name."""
+    build = os.path.dirname(os.path.dirname(farcall))
+    return next(iter(glob.glob(os.path.join(build, "lib", "farcall-*", "libfarcall-otf2.so"))), None)
 
 
 def need_otf2(farcall):
-    if not os.path.exists(module_beside(farcall)) or not shutil.which("otf2-print"):
+    if not module_beside(farcall) or not shutil.which("otf2-print"):
         print("OTF2 is not there")
         sys.exit(77)
 

@@ -138,6 +138,9 @@ static int attach(const struct farcall_io_table* table, const char* socket) {
   return 0;
 }
 
+extern EXPORT const uint32_t farcall_io_release;
+const uint32_t farcall_io_release = THIS_RELEASE;
+
 EXPORT int farcall_io_attach(const struct farcall_io_table* table, const char* socket);
 int farcall_io_attach(const struct farcall_io_table* table, const char* socket) {
   if (table == NULL) {
@@ -157,7 +160,11 @@ int farcall_io_attach(const struct farcall_io_table* table, const char* socket) 
 /* Runs before main(). If a target has started this program, makes the library send its requests
  * to this target. */
 __attribute__((constructor)) static void begin(void) {
+  find_signal_functions();
   const char* const socket = getenv(FARCALL_IO_SOCKET);
-  if (socket != NULL && attach(&through_target, socket) == 0) adopt_descriptors();
+  if (socket != NULL && attach(&through_target, socket) == 0) {
+    adopt_descriptors();
+    watch_programs();
+  }
   begin_report();
 }

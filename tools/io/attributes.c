@@ -221,8 +221,15 @@ EXPORT int futimesat(int folder, const char* path, const struct timeval times[2]
   return is_hosts ? set_microseconds(&n, 1, times) : REAL(futimesat)(folder, path, times);
 }
 
+/* True if a call changes no time. The system then does not look at the path, either. */
+static int are_omitted(const struct timespec times[2]) {
+  return times != NULL && is_readable(times, 2 * sizeof *times) && times[0].tv_nsec == UTIME_OMIT &&
+         times[1].tv_nsec == UTIME_OMIT;
+}
+
 EXPORT int utimensat(int folder, const char* path, const struct timespec times[2], int flags) {
   NAMED(n);
+  if (are_omitted(times)) return REAL(utimensat)(folder, path, times, flags);
   if (!find(&n, folder, path, flags, counted_utimes))
     return REAL(utimensat)(folder, path, times, flags);
   return are_known(flags, attribute_flags)

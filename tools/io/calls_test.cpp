@@ -97,6 +97,50 @@ TEST_P(calls, are_refused_with_documented_errors) {
                           ENOTSOCK, EOPNOTSUPP, 0));
 }
 
+// Names that old programs call, and that no header declares.
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+extern "C" std::FILE* _IO_fopen(const char* path, const char* mode);
+extern "C" std::FILE* _IO_fdopen(int fd, const char* mode);
+extern "C" int _IO_fclose(std::FILE* file);
+extern "C" int _IO_fprintf(std::FILE* file, const char* format, ...);
+extern "C" int _IO_fputs(const char* text, std::FILE* file);
+extern "C" int _IO_getc(std::FILE* file);
+extern "C" int _IO_putc(int c, std::FILE* file);
+extern "C" std::FILE* _IO_file_open(std::FILE* file, const char* path, int flags, int mode,
+                                    int rights, int is_32);
+extern "C" std::FILE* _IO_file_fopen(std::FILE* file, const char* path, const char* mode,
+                                     int is_32);
+extern "C" std::FILE* _IO_file_attach(std::FILE* file, int fd);
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+
+TEST_P(calls, have_the_names_of_old_programs) {
+  const auto use = +[](const std::string& in) {
+    const std::string path = in + "/a";
+    std::FILE* const made = _IO_fopen(path.c_str(), "w");
+    std::vector<int> seen{made != nullptr};
+    seen.push_back(_IO_fprintf(made, "number %d\n", 5));
+    (void)_IO_putc('x', made);
+    (void)_IO_fputs("yz", made);
+    seen.push_back(_IO_fclose(made));
+    std::FILE* const again = _IO_fdopen(::open(path.c_str(), O_RDONLY), "r");
+    seen.push_back(_IO_getc(again));
+    (void)_IO_fclose(again);
+    // A stream of libc cannot be opened again as a file of the host.
+    const int fd = ::open(path.c_str(), O_RDONLY);
+    std::FILE* const libcs = std::tmpfile();
+    for (std::FILE* const opened :
+         {_IO_file_open(libcs, path.c_str(), O_RDONLY, 0, 0, 0),
+          _IO_file_fopen(libcs, path.c_str(), "r", 0), _IO_file_attach(libcs, fd)})
+      seen.push_back(opened == nullptr ? errno : 0);
+    (void)std::fclose(libcs);
+    ::close(fd);
+    return seen;
+  };
+  EXPECT_THAT(sync(target_, use, in_),
+              ElementsAre(1, 9, 0, 'n', EOPNOTSUPP, EOPNOTSUPP, EOPNOTSUPP));
+  EXPECT_EQ(content_of_file(at_host("a")), "number 5\nxyz");
+}
+
 TEST_P(calls, sync_ranges_and_file_systems) {
   const auto use = +[](const std::string& in) {
     const int fd = ::open((in + "/a").c_str(), O_RDWR | O_CREAT, 0644);

@@ -71,8 +71,10 @@ def check(rows, ours, functions, guide, tests):
                 yield f"{name} is refused without an error number"
             elif not is_documented(name, error, guide):
                 yield f"{name} is refused with {error}, which no line of {GUIDE.name} says"
-        if verdict == "safe" and name not in TEXTS and not name.startswith("_IO_") and takes_file(name, functions) \
-                and not is_called(name, tests):
+        new_name = name.removeprefix("_IO_")
+        if verdict == "safe" and new_name != name and rows.get(new_name, ("safe",))[0] != "safe":
+            yield f"{name} is safe, but {new_name} is {rows[new_name][0]}: give both the same verdict"
+        if verdict == "safe" and name not in TEXTS and takes_file(name, functions) and not is_called(name, tests):
             yield f"{name} is safe and takes a file, but no test calls it"
 
 

@@ -39,6 +39,13 @@ class Faults(unittest.TestCase):
             self.assertEqual(problems({name: ("safe", "")}, tests="::open(x); read (y); fputs(z)"), [], name)
         self.assertEqual(problems({"abs": ("safe", "")}), [])
 
+    def test_old_names_of_functions_that_are_not_safe(self):
+        rows = {"fputs": ("interposed", ""), "_IO_fputs": ("safe", "")}
+        self.assertEqual(len(problems(rows, ["fputs"])), 1)
+        rows["_IO_fputs"] = ("interposed", "")
+        self.assertEqual(problems(rows, ["fputs", "_IO_fputs"]), [])
+        self.assertEqual(problems({"abs": ("safe", ""), "_IO_abs": ("safe", "")}), [])
+
     def test_safe_functions_that_the_library_has(self):
         self.assertEqual(len(problems({"abs": ("safe", "")}, ["abs"])), 1)
 

@@ -134,7 +134,8 @@ static int is_own_user(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 && who.uid == geteuid();
 }
 
-static int connect_to_target(void) {
+/* Returns a new connection to the target, or -1. */
+static int new_connection(void) {
   struct sockaddr_un to;
   memset(&to, 0, sizeof to);
   to.sun_family = AF_UNIX;
@@ -150,11 +151,46 @@ static int connect_to_target(void) {
     REAL(close)(fd);
     return -1;
   }
+  return fd;
+}
+
+static int connect_to_target(void) {
+  const int fd = new_connection();
+  if (fd < 0) return -1;
   const int higher = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, first_own_descriptor);
   if (higher >= 0) REAL(close)(fd);
   atomic_store(&connection, higher >= 0 ? higher : fd);
   atomic_store(&has_connected, 1);
   return 0;
+}
+
+void give_to_target(int (*make)(void)) {
+  const int way = new_connection();
+  const int given = way >= 0 ? make() : -1;
+  if (given >= 0) {
+    struct farcall_io_message head = {.version = FARCALL_IO_SOCKET_VERSION,
+                                      .release = THIS_RELEASE,
+                                      .operation = FARCALL_IO_WATCH};
+    struct iovec part = {&head, sizeof head};
+    union {
+      struct cmsghdr head;
+      char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr message;
+    memset(&message, 0, sizeof message);
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = &control;
+    message.msg_controllen = sizeof control;
+    struct cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(rights), &given, sizeof given);
+    (void)!sendmsg(way, &message, MSG_NOSIGNAL);
+    REAL(close)(given);
+  }
+  if (way >= 0) REAL(close)(way);
 }
 
 int is_connection(int fd) {
@@ -200,29 +236,56 @@ static int send_all(struct iovec* parts, int count) {
   return 0;
 }
 
-static int receive_all(void* to, size_t bytes, int* descriptor) {
-  size_t done = 0;
-  while (done < bytes) {
-    struct iovec part = {(char*)to + done, bytes - done};
-    union {
-      struct cmsghdr head;
-      char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
+/* Receives bytes, and a descriptor if one comes with them. Returns the number of bytes, or -errno.
+ */
+static ssize_t receive_some(struct iovec* parts, int count, int flags, int* descriptor) {
+  union {
+    struct cmsghdr head;
+    char bytes[CMSG_SPACE(sizeof(int))];
+  } control;
+  for (;;) {
     struct msghdr message;
     memset(&message, 0, sizeof message);
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
+    message.msg_iov = parts;
+    message.msg_iovlen = (size_t)count;
     message.msg_control = &control;
     message.msg_controllen = sizeof control;
-    const ssize_t got = REAL(recvmsg)(connection, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
+    const ssize_t got = REAL(recvmsg)(connection, &message, flags | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return got < 0 && errno == EFAULT ? -EFAULT : -EIO;
     const struct cmsghdr* const rights = CMSG_FIRSTHDR(&message);
     if (rights != NULL && rights->cmsg_type == SCM_RIGHTS)
       memcpy(descriptor, CMSG_DATA(rights), sizeof *descriptor);
+    return got;
+  }
+}
+
+static int receive_all(void* to, size_t bytes, int* descriptor) {
+  size_t done = 0;
+  while (done < bytes) {
+    struct iovec part = {(char*)to + done, bytes - done};
+    const ssize_t got = receive_some(&part, 1, MSG_WAITALL, descriptor);
+    if (got < 0) return (int)got;
     done += (size_t)got;
   }
   return 0;
+}
+
+/* Receives a reply and its bytes, short ones by one system call. */
+static int receive_reply(struct farcall_io_reply* reply, void* result, size_t space,
+                         int* descriptor) {
+  struct iovec parts[2] = {{reply, sizeof *reply}, {result, space}};
+  ssize_t got = receive_some(parts, space > 0 ? 2 : 1, 0, descriptor);
+  /* The bytes stay in the socket if the program's memory cannot be written to. Receive the reply
+   * alone, which tells how far the file's position has moved. */
+  if (got == -EFAULT) got = 0;
+  if (got < 0) return (int)got;
+  const size_t more = (size_t)got > sizeof *reply ? (size_t)got - sizeof *reply : 0;
+  const size_t head = (size_t)got - more;
+  const int failed = receive_all((char*)reply + head, sizeof *reply - head, descriptor);
+  if (failed != 0) return failed;
+  if (reply->bytes > space || reply->bytes < more) return -EIO;
+  return receive_all((char*)result + more, reply->bytes - more, descriptor);
 }
 
 /* Sends a request and receives its reply. Sets `descriptor` if a descriptor comes with the reply.
@@ -230,6 +293,7 @@ static int receive_all(void* to, size_t bytes, int* descriptor) {
 static int64_t exchange_locked(const struct farcall_io_request* r, int* descriptor) {
   if (connection < 0 && connect_to_target() != 0) return -EIO;
   struct farcall_io_message head = {.version = FARCALL_IO_SOCKET_VERSION,
+                                    .release = THIS_RELEASE,
                                     .operation = r->operation,
                                     .flags = r->flags,
                                     .mode = r->mode,
@@ -246,9 +310,7 @@ static int64_t exchange_locked(const struct farcall_io_request* r, int* descript
                            {(void*)(uintptr_t)r->data, r->data_bytes}};
   struct farcall_io_reply reply = {0, 0};
   int result = send_all(parts, 4);
-  if (result == 0) result = receive_all(&reply, sizeof reply, descriptor);
-  if (result == 0 && reply.bytes > r->result_bytes) result = -EIO;
-  if (result == 0) result = receive_all(r->result, reply.bytes, descriptor);
+  if (result == 0) result = receive_reply(&reply, r->result, r->result_bytes, descriptor);
   /* Refuse a reply whose positive result is not the number of bytes that came with it. */
   if (result == 0 && (reply.result < -4095 || (r->result_bytes > 0 && reply.result > 0 &&
                                                (uint64_t)reply.result != reply.bytes))) {

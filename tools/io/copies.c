@@ -66,7 +66,10 @@ static int check_copy(int from, const off_t* from_at, int to, const off_t* to_at
   errno = S_ISDIR(source.st_mode) || S_ISDIR(target.st_mode) ? EISDIR : EINVAL;
   if (!S_ISREG(source.st_mode) || !S_ISREG(target.st_mode)) return -1;
   errno = EBADF;
-  if ((fcntl(to, F_GETFL) & O_APPEND) != 0) return -1;
+  const int flags = fcntl(to, F_GETFL);
+  if ((fcntl(from, F_GETFL) & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDONLY ||
+      (flags & O_APPEND) != 0)
+    return -1;
   if (source.st_dev != target.st_dev || source.st_ino != target.st_ino) return 0;
   const off_t begin = from_at != NULL ? *from_at : lseek(from, 0, SEEK_CUR);
   const off_t there = to_at != NULL ? *to_at : lseek(to, 0, SEEK_CUR);
@@ -84,7 +87,9 @@ EXPORT ssize_t sendfile(int to, int from, off_t* offset, size_t bytes) {
   struct stat source;
   if (!is_offset(offset)) return -1;
   if (fstat(from, &source) != 0) return -1;
-  if (!S_ISREG(source.st_mode)) {
+  const int flags = fcntl(to, F_GETFL);
+  const int appends = (flags & O_APPEND) != 0 && (flags & O_ACCMODE) != O_RDONLY;
+  if (!S_ISREG(source.st_mode) || appends) {
     errno = EINVAL;
     return -1;
   }
@@ -113,13 +118,21 @@ EXPORT ssize_t copy_file_range(int from, off_t* from_at, int to, off_t* to_at, s
  * shared mapping is refused, because later changes would have to reach the file. */
 static void* map_copy(struct file* f, void* where, size_t bytes, int protection, int flags,
                       off_t offset) {
-  if ((flags & MAP_TYPE) != MAP_PRIVATE || !S_ISREG(f->mode)) {
-    pass(counted_mmap, not_offered);
-    errno = ENODEV;
+  const int type = flags & MAP_TYPE;
+  const int access = atomic_load(&f->flags) & O_ACCMODE;
+  if (offset < 0 || offset % sysconf(_SC_PAGESIZE) != 0 ||
+      (type != MAP_PRIVATE && type != MAP_SHARED && type != MAP_SHARED_VALIDATE)) {
+    errno = EINVAL;
     return MAP_FAILED;
   }
-  if (offset < 0 || offset % sysconf(_SC_PAGESIZE) != 0) {
-    errno = EINVAL;
+  if (access == O_WRONLY ||
+      (type != MAP_PRIVATE && (protection & PROT_WRITE) != 0 && access != O_RDWR)) {
+    errno = EACCES;
+    return MAP_FAILED;
+  }
+  if (type != MAP_PRIVATE || !S_ISREG(f->mode)) {
+    pass(counted_mmap, not_offered);
+    errno = ENODEV;
     return MAP_FAILED;
   }
   char* const made = REAL(mmap)(where, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);

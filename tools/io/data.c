@@ -389,12 +389,34 @@ EXPORT int fallocate(int fd, int mode, off_t offset, off_t bytes) {
 }
 ALSO(fallocate64, fallocate);
 
+/* Allocates by writing a zero byte to each block that has none, as libc does if the file system has
+ * no fallocate(). Returns 0, or -1 with errno. */
+static int allocate_by_writing(struct file* f, off_t offset, off_t bytes) {
+  enum { block = 4096 };
+  struct farcall_io_status s;
+  const int flags = atomic_load_explicit(&f->flags, memory_order_relaxed);
+  if ((flags & O_ACCMODE) == O_RDONLY || (flags & O_APPEND) != 0) {
+    errno = EBADF;
+    return -1;
+  }
+  if (host_fstat(f->number, &s) < 0) return -1;
+  /* Begin in the first block so that the last step is at the last byte of the range. */
+  for (off_t at = offset + (bytes - 1) % block; at < offset + bytes; at += block) {
+    char byte = 0;
+    if (at < s.size && host_read(f->number, &byte, 1, at) < 0) return -1;
+    if (byte == 0 && host_write(f->number, &byte, 1, at) < 0) return -1;
+  }
+  return 0;
+}
+
 /* Unlike other calls, posix_fallocate() returns the error number, and does not change errno. */
 EXPORT int posix_fallocate(int fd, off_t offset, off_t bytes) {
   struct file* const f = file_of(fd);
   if (f == NULL) return REAL(posix_fallocate)(fd, offset, bytes);
   const int before = errno;
-  const int why = done_with(f, allocate(f, 0, offset, bytes)) == 0 ? 0 : errno;
+  int result = allocate(f, 0, offset, bytes);
+  if (result != 0 && errno == EOPNOTSUPP) result = allocate_by_writing(f, offset, bytes);
+  const int why = done_with(f, result) == 0 ? 0 : errno;
   errno = before;
   return why;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utmp.h>
@@ -330,7 +331,10 @@ static int libcs_dup_onto(int fd, int wanted, int flags, int is_dup3) {
  * the old file and afterwards the new one, but never a placeholder without its file. */
 static int dup_onto(int fd, int wanted, int flags, int is_dup3) {
   if (wanted >= max_descriptors && is_hosts_descriptor(fd)) {
-    errno = EMFILE; /* the table ends there */
+    /* The table ends there, if the limit of descriptors is not lower. */
+    struct rlimit limit = {0, 0};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    errno = (rlim_t)wanted < limit.rlim_cur ? EMFILE : EBADF;
     return -1;
   }
   if (fd == wanted || (unsigned)wanted >= max_descriptors)

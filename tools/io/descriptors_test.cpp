@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_test_support.hpp"
 
+#include <tests/send_descriptors.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -232,20 +235,8 @@ TEST_P(descriptors, are_used_by_children_without_handlers_of_forks) {
 
 /// Sends a descriptor to a socket.
 bool send_descriptor(int socket, int fd) {
-  char byte = 'x';
-  iovec part{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  return ::sendmsg(socket, &message, 0) == 1;
+  const std::byte byte{'x'};
+  return send_descriptors(socket, {&byte, 1}, {{fd}}) == 1;
 }
 
 /// Receives a descriptor from a socket, by recvmsg() or recvmmsg().

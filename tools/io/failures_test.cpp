@@ -3,6 +3,8 @@
 
 #include "tests/faults/support.hpp"
 
+#include <farcall/base/version.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,6 +32,30 @@ class files_of_targets_that_are_killed : public forwarding_job {};
 
 INSTANTIATE_TEST_SUITE_P(over, files_of_targets_that_are_killed, ::testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
+
+// ---- a library of another release ----
+
+/// Returns the error of a job whose target preloads this library. The target may have joined before
+/// it attaches the library, so the error is thrown by the start of the job or by the first call.
+std::string failure_with(const char* library) {
+  const scratch_tree tree;
+  const scoped_variable preload("LD_PRELOAD", library);
+  const scoped_variable forward("FARCALL_IO_FORWARD", "always");
+  job_options options = with_targets("shm");
+  options.host_files = tree / ".";
+  return text_thrown_by<error>([&] {
+    const job j(options);
+    (void)sync(j.targets().front(), ::getpid);
+  });
+}
+
+TEST(files_of_hosts, name_the_release_of_another_library) {
+  const std::string in_target = "farcall " + release_text(this_release) + " in the target, ";
+  EXPECT_THAT(failure_with(FARCALL_IO_OTHER),
+              ::testing::HasSubstr(in_target + "farcall 0.2.0 in the library"));
+  EXPECT_THAT(failure_with(FARCALL_IO_UNNAMED),
+              ::testing::HasSubstr(in_target + "farcall of an unknown release in the library"));
+}
 
 // ---- a full disk ----
 
@@ -146,6 +172,49 @@ TEST(files_of_hosts, have_what_children_wrote_before_the_disk_was_full) {
   if (said == "no mount") GTEST_SKIP() << "this system lets nobody mount a file system";
   EXPECT_EQ(said, "result 0");
   EXPECT_EQ(host.line(), "result 2") << "the status of sort";
+}
+
+// ---- a file system without fallocate() ----
+
+int host_without_fallocate() {
+  const std::string tree = std::getenv("FARCALL_TEST_TREE");
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", tree.c_str(), "ramfs", 0, nullptr) != 0) {
+    say("no mount");
+    return 0;
+  }
+  job_options options = with_targets("shm");
+  options.host_files = tree;
+  job j(options);
+  const auto allocate = +[](const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0644);
+    (void)!::pwrite(fd, "text", 4, 4096);
+    std::string seen = std::to_string(::posix_fallocate(fd, 10, 10'000)) + " ";
+    char text[5]{};
+    (void)!::pread(fd, text, 4, 4096);
+    seen += text;
+    seen += " " + std::to_string(::lseek(fd, 0, SEEK_END)) + " ";
+    seen += std::to_string(::posix_fallocate(fd, 0, 10)) + " ";
+    const int read_only = ::open(path.c_str(), O_RDONLY);
+    return seen + std::to_string(::posix_fallocate(read_only, 0, 10)) + " " +
+           std::to_string(::posix_fallocate(fd, -1, 10));
+  };
+  say(sync(j.targets().front(), allocate, tree + "/a"));
+  return 0;
+}
+const role the_host_without_fallocate("host without fallocate", host_without_fallocate);
+
+TEST(files_of_hosts, are_allocated_by_writing_where_the_host_cannot) {
+  const scratch_tree tree;
+  const scoped_variable where("FARCALL_TEST_TREE",
+                              fs::path(tree / ".").parent_path().string().c_str());
+  const scoped_variable preload("LD_PRELOAD", FARCALL_IO_LIBRARY);
+  const scoped_variable forward("FARCALL_IO_FORWARD", "always");
+  role_process host("host without fallocate");
+  const std::string said = host.line();
+  if (said == "no mount") GTEST_SKIP() << "this system lets nobody mount a file system";
+  EXPECT_EQ(said, "0 text 10010 0 " + std::to_string(EBADF) + " " + std::to_string(EINVAL));
 }
 
 // ---- a target that is killed while it writes ----

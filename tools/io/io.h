@@ -2,6 +2,7 @@
 #ifndef FARCALL_TOOLS_IO_H
 #define FARCALL_TOOLS_IO_H
 
+#include <farcall/farcall.h>
 #include <farcall/files/io_table.h>
 
 #include <limits.h>
@@ -14,6 +15,10 @@
 #include <sys/types.h>
 
 #define EXPORT __attribute__((visibility("default")))
+/* Release of this library as a number: 0x000100 is 0.1.0. */
+#define THIS_RELEASE                                                                               \
+  ((uint32_t)FC_VERSION_MAJOR << 16U | (uint32_t)FC_VERSION_MINOR << 8U |                          \
+   (uint32_t)FC_VERSION_PATCH)
 /* Gives a function a second name. The function must be defined above the use. */
 #define ALSO(name, of) extern EXPORT __typeof__(name) name __attribute__((alias(#of)))
 
@@ -98,6 +103,12 @@ int is_connection(int fd);
  * until release_connection(). */
 void hold_connection(int fd);
 void release_connection(void);
+
+/* Makes a connection to the target, calls `make`, and sends the target the descriptor that it
+ * returns, as FARCALL_IO_WATCH. Does nothing if there is no target, or if `make` returns -1. */
+void give_to_target(int (*make)(void));
+/* With FARCALL_IO_WATCH=1, has the system report system calls of this program that name files. */
+void watch_programs(void);
 
 /* These functions run in the child of a fork. Each of them resets one part of the library. */
 void client_after_fork(void);
@@ -237,9 +248,18 @@ enum { buffer_bytes = 1 << 20 };
 char* take_buffer(void);
 void return_buffer(char* buffer);
 
-/* Holds back the thread's signals and its cancellation until let_through(). Calls of both functions
- * nest. Handlers may call functions of this library, so no signal may come while the library holds
- * a lock or waits for the host, as it may come for no local file. */
+/* True if the program has set a signal handler, other than of faults. */
+extern _Atomic(int) has_handlers;
+int is_of_fault(int number);
+/* Chooses the signals that hold_back() holds back. Called before has_handlers is set. */
+void choose_signals(void);
+/* Finds libc's functions for handlers. Called at the program's start, because handlers may set
+ * handlers, and must not search for functions. */
+void find_signal_functions(void);
+/* Holds back the thread's cancellation until let_through(), and its signals if the program has set
+ * a handler. Calls of both functions nest. Handlers may call functions of this library, so no
+ * signal may come while the library holds a lock or waits for the host. The kernel delays signals
+ * in the same way during calls on local files. */
 void hold_back(void);
 void let_through(void);
 /* Locks a mutex that a signal handler may need. */

@@ -127,19 +127,35 @@ static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 static _Thread_local sigset_t signals __attribute__((tls_model("initial-exec")));
 static _Thread_local int cancels __attribute__((tls_model("initial-exec")));
 
+static _Thread_local int is_masked __attribute__((tls_model("initial-exec")));
+
+/* Signals that are held back. Set before has_handlers. */
+static sigset_t held;
+
+void choose_signals(void) {
+  sigset_t all;
+  sigfillset(&all);
+  /* Do not hold back the signals of faults, because the kernel would end the process. */
+  for (int number = 1; number < NSIG; ++number) {
+    if (is_of_fault(number)) sigdelset(&all, number);
+  }
+  held = all;
+}
+
 void hold_back(void) {
   if (depth == 0) {
-    sigset_t all;
+    if (!atomic_load_explicit(&has_handlers, memory_order_acquire)) {
+      (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+      is_masked = 0;
+      depth = 1;
+      return;
+    }
     sigset_t before;
-    sigfillset(&all);
-    /* Do not hold back the signals of faults, because the kernel would end the process. */
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; ++i)
-      sigdelset(&all, faults[i]);
     /* Change the variables after the system call. Until then handlers run, which may call this
      * function, and may never return. */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    (void)pthread_sigmask(SIG_SETMASK, &held, &before);
     signals = before;
+    is_masked = 1;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
   }
   ++depth;
@@ -147,6 +163,10 @@ void hold_back(void) {
 
 void let_through(void) {
   if (--depth != 0) return;
+  if (!is_masked) {
+    (void)pthread_setcancelstate(cancels, NULL);
+    return;
+  }
   const sigset_t before = signals;
   (void)pthread_setcancelstate(cancels, NULL);
   (void)pthread_sigmask(SIG_SETMASK, &before, NULL);

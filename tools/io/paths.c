@@ -132,12 +132,23 @@ void leave_both(struct both_paths* paths) {
   leave_space(&paths->to_space);
 }
 
+/* True if a path can begin at the folder. Otherwise sets EBADF. */
+static int is_folder(int folder, const char* path) {
+  return path[0] == '/' || folder == AT_FDCWD || REAL(fcntl)(folder, F_GETFD) >= 0;
+}
+
 int both_hosts_paths(int from_folder, const char* from, int to_folder, const char* to,
                      struct both_paths* found, enum counted what) {
   found->from = hosts_path(from_folder, from, &found->from_space, what);
   found->to = hosts_path(to_folder, to, &found->to_space, what);
   if ((found->from != NULL) == (found->to != NULL)) return found->from != NULL;
-  errno = is_text(from) && is_text(to) ? EXDEV : EFAULT;
+  if (!is_text(from) || !is_text(to)) {
+    errno = EFAULT;
+  } else if (*from == '\0' || *to == '\0') {
+    errno = ENOENT;
+  } else if (is_folder(from_folder, from) && is_folder(to_folder, to)) {
+    errno = EXDEV;
+  }
   return -1;
 }
 

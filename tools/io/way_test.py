@@ -6,7 +6,10 @@ Run as: way_test.py <farcall> <libfarcall-io.so> <program of a job that ends wit
 input> <preloaded|mounted>
 """
 
+import json
 import os
+import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -58,12 +61,33 @@ def check_mounted(farcall, program, folder):
     if checked.returncode != 0:
         print(f"this system allows no mounts: {checked.stdout}")
         raise SystemExit(SKIPPED)
-    done = run(farcall, program, folder, "auto")
-    expect(done.returncode == 0 and not done.stderr, done, "a mount needs no line")
+    for by in ("auto", None):
+        done = run(farcall, program, folder, by)
+        lines = done.stderr.splitlines()
+        expect(done.returncode == 0 and len(lines) == 1, done, "one line")
+        expect("files of hosts are mounted for targets (--host-files-by=auto), because this machine "
+               "allows it" in lines[0], done, "choice and reason")
+    done = run(farcall, program, folder, "mount")
+    expect(done.returncode == 0 and not done.stderr, done, "the user's choice needs no line")
     done = run(farcall, program, folder, "auto", FARCALL_LOG="info")
-    expect(done.returncode == 0 and "files of hosts are mounted for targets (--host-files-by=auto)"
-           in done.stderr, done, "the log names the choice")
     expect("files of the host are used through a mount" in done.stderr, done, "targets say it")
+    check_info(farcall)
+
+
+def check_info(farcall):
+    """Compares the rows of `farcall info` about mounts with the system."""
+    done = subprocess.run([farcall, "info", "--no-targets", "--json"], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)["kernel_features"]
+    expect(found["mounts_of_host_files"]["works"], done, "mounts")
+    version = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
+    passes = found["passthrough_of_mounts"]
+    if version < (6, 9) or os.geteuid() != 0:
+        expect(not passes["works"] and "Linux 6.9" in passes["advice"], done, "no passthrough")
+    elif passes["works"]:
+        expect("advice" not in passes, done, "passthrough")
+    parameter = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
+    is_on = parameter.exists() and parameter.read_text(encoding="ascii").strip() == "Y"
+    expect(found["requests_of_mounts_by_io_uring"]["works"] == is_on, done, "io_uring")
 
 
 def main():

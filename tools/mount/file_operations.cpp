@@ -23,27 +23,33 @@ namespace {
 int host_flags(int flags) noexcept { return (flags & ~(O_EXCL | O_CREAT)) | O_NOFOLLOW; }
 
 /// Takes an open file of the host into `info`, and decides on the use of the system's cache.
-void take(mounted_prefix& of, node_number node, const farcall_io_opened_status& opened,
-          fuse_file_info& info) {
+/// Returns the number of the file for the reply if the system reads and writes the file itself,
+/// otherwise 0.
+backing_id take(mounted_prefix& of, node_number node, const farcall_io_opened_status& opened,
+                fuse_file_info& info) {
   const std::uint64_t number = opened.opened.file;
   const bool is_seekable = !of.is_special() || own_link()->seek(number, 0, SEEK_CUR) >= 0;
   // With O_APPEND only the host knows where the bytes of a write end, so that the system must not
   // keep them.
   const bool is_cached = !of.is_special() && (info.flags & O_APPEND) == 0;
-  info.fh = reinterpret_cast<std::uint64_t>(
-      new open_file{number, node, is_seekable, is_cached, info.flags});
+  const bool is_writable = (info.flags & O_ACCMODE) != O_RDONLY;
+  info.fh = number;
+  (void)of.files().add(
+      std::make_unique<open_file>(number, node, is_seekable, is_cached, is_writable, info.flags));
   of.nodes().note_open(node, number);
   info.direct_io = !is_cached;
   info.keep_cache = of.nodes().is_unchanged(node, opened.status);
+  return of.backing().enter(node, own_link()->take_passed());
 }
 
 /// Forgets an open file, and closes it at the host.
 void leave(mounted_prefix& of, const fuse_file_info& info) {
-  const std::unique_ptr<open_file> file(&file_of(info));
+  const std::unique_ptr<open_file> file = of.files().take(info.fh);
   // Owners that are no process have no flush.
   for (const std::uint64_t owner : file->owners)
     (void)unlock_owner(of, *file, owner);
   of.nodes().note_closed(file->node, file->number);
+  of.backing().leave(file->node);
   (void)own_link()->close(file->number);
 }
 
@@ -66,14 +72,19 @@ std::int64_t open_node(mounted_prefix& of, node_number node, int flags,
 
 void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   mounted_prefix& of = prefix_of(request);
-  farcall_io_opened_status opened{};
-  const auto once = [&] { return open_node(of, node, info->flags, opened); };
+  const auto opened = std::make_shared<farcall_io_opened_status>();
+  const auto once = [&of, node, flags = info->flags, opened] {
+    return open_node(of, node, flags, *opened);
+  };
+  const auto reply = [&of, request, node, opened, given = *info](std::int64_t result) {
+    if (result < 0) return reply_result(request, result);
+    fuse_file_info taken = given;
+    set_backing_of_next_reply(take(of, node, *opened, taken));
+    if (::fuse_reply_open(request, &taken) != 0) leave(of, taken);
+  };
+  if (!of.is_pipe() || (info->flags & O_NONBLOCK) != 0) return reply(once());
   // The host replies ENXIO if a pipe has no reader yet.
-  const bool waits = of.is_pipe() && (info->flags & O_NONBLOCK) == 0;
-  const std::int64_t result = waits ? until_ready(request, -ENXIO, once) : once();
-  if (result < 0) return reply_result(request, result);
-  take(of, node, opened, *info);
-  if (::fuse_reply_open(request, info) != 0) leave(of, *info);
+  reply_when_ready(request, -ENXIO, once, reply);
 }
 
 void create(fuse_req_t request, fuse_ino_t folder, const char* name, mode_t mode,
@@ -85,7 +96,7 @@ void create(fuse_req_t request, fuse_ino_t folder, const char* name, mode_t mode
         path, host_flags(info->flags) | O_CREAT | (info->flags & O_EXCL), mode & 07777, opened);
     if (result < 0) return reply_result(request, result);
     const node_number node = of.nodes().note(folder, name, opened.status);
-    take(of, node, opened, *info);
+    set_backing_of_next_reply(take(of, node, opened, *info));
     const fuse_entry_param entry = entry_of(of, node, opened.status);
     if (::fuse_reply_create(request, &entry, info) != 0) {
       leave(of, *info);
@@ -106,17 +117,22 @@ bool may_wait(fuse_req_t request, const fuse_file_info& info) {
 
 void read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t bytes, off_t offset,
           fuse_file_info* info) {
-  auto* const to = own_link()->result_memory();
   bytes = std::min(bytes, target_link::max_result);
-  const mounted_prefix& of = prefix_of(request);
-  const open_file& file = file_of(*info);
+  mounted_prefix& of = prefix_of(request);
+  const open_file& file = of.file_of(*info);
   const bool is_ahead = of.reads_ahead() && file.is_cached && (info->flags & O_DIRECT) == 0;
-  const auto once = [&] {
-    return own_link()->read(file.number, to, bytes, host_offset(file, offset), is_ahead);
+  // The file stays open until the system has the reply.
+  const auto once = [&file, bytes, offset, is_ahead] {
+    return own_link()->read(file.number, own_link()->result_memory(), bytes,
+                            host_offset(file, offset), is_ahead);
   };
-  const std::int64_t got = may_wait(request, *info) ? until_ready(request, -EAGAIN, once) : once();
-  if (got < 0) return reply_result(request, got);
-  (void)::fuse_reply_buf(request, reinterpret_cast<const char*>(to), static_cast<std::size_t>(got));
+  const auto reply = [request](std::int64_t got) {
+    if (got < 0) return reply_result(request, got);
+    (void)::fuse_reply_buf(request, reinterpret_cast<const char*>(own_link()->result_memory()),
+                           static_cast<std::size_t>(got));
+  };
+  if (!may_wait(request, *info)) return reply(once());
+  reply_when_ready(request, -EAGAIN, once, reply);
 }
 
 /// Makes the host's open file append if the program's does since fcntl(F_SETFL), and vice versa.
@@ -128,42 +144,66 @@ std::int64_t follow_flags(const mounted_prefix& of, open_file& file, int flags) 
                                (flags & O_APPEND) | (of.is_special() ? O_NONBLOCK : 0));
 }
 
-/// Writes to a pipe or device until all bytes are written, or the program is interrupted.
-std::int64_t write_on(fuse_req_t request, const open_file& file, const char* from,
-                      std::size_t bytes, off_t offset) {
-  std::size_t done = 0;
-  for (;;) {
-    const std::int64_t result = until_ready(request, -EAGAIN, [&] {
-      return own_link()->write(file.number, from + done, bytes - done,
-                               host_offset(file, offset + static_cast<off_t>(done)));
-    });
-    if (result > 0) done += static_cast<std::size_t>(result);
-    if (result <= 0 || done == bytes) return done > 0 ? static_cast<std::int64_t>(done) : result;
-  }
-}
-
-void write(fuse_req_t request, fuse_ino_t /*node*/, const char* from, std::size_t bytes,
-           off_t offset, fuse_file_info* info) {
-  open_file& file = file_of(*info);
-  // Pages of a shared mapping may come by any open file, and have their place in the file.
-  const int flags = info->writepage != 0 ? 0 : info->flags;
-  std::int64_t result = follow_flags(prefix_of(request), file, flags);
-  if (result >= 0) {
-    result = may_wait(request, *info)
-                 ? write_on(request, file, from, bytes, offset)
-                 : own_link()->write(file.number, from, bytes, host_offset(file, offset));
-  }
-  // Set after the write was sent, because a flush of another descriptor may take the mark at any
-  // time. Relaxed: the system sends the flush of this program after the reply.
-  file.is_written.store(true, std::memory_order_relaxed);
+void reply_written(fuse_req_t request, std::int64_t result) {
   if (result < 0) return reply_result(request, result);
   (void)::fuse_reply_write(request, static_cast<std::size_t>(result));
 }
 
+/// A write to a pipe or device, which may take several tries.
+struct write_in_parts {
+  const open_file& file;
+  std::string left; ///< bytes that are not written yet
+  off_t offset;     ///< of the first of them
+  std::size_t done = 0;
+
+  /// Writes the rest. Returns -EAGAIN if not everything could be written yet.
+  std::int64_t operator()() {
+    // Shared with the target, and free, because a write has no result.
+    auto* const from = own_link()->result_memory();
+    std::size_t begun = 0;
+    std::int64_t result = 0;
+    while (begun < left.size()) {
+      const std::size_t bytes = std::min(left.size() - begun, target_link::max_result);
+      std::memcpy(from, left.data() + begun, bytes);
+      result = own_link()->write(file.number, from, bytes, host_offset(file, offset));
+      if (result <= 0) break;
+      begun += static_cast<std::size_t>(result);
+      offset += result;
+    }
+    left.erase(0, begun);
+    done += begun;
+    return result > 0 ? 0 : result;
+  }
+};
+
+/// Writes to a pipe or device until all bytes are written, or the program is interrupted.
+void write_on(fuse_req_t request, const open_file& file, const char* from, std::size_t bytes,
+              off_t offset) {
+  // Shared, because the reply tells how many bytes were written before an error.
+  const auto parts =
+      std::make_shared<write_in_parts>(write_in_parts{file, std::string(from, bytes), offset});
+  reply_when_ready(
+      request, -EAGAIN, [parts] { return (*parts)(); },
+      [request, parts](std::int64_t result) {
+        reply_written(request, parts->done > 0 ? static_cast<std::int64_t>(parts->done) : result);
+      });
+}
+
+void write(fuse_req_t request, fuse_ino_t /*node*/, const char* from, std::size_t bytes,
+           off_t offset, fuse_file_info* info) {
+  open_file& file = prefix_of(request).file_of(*info);
+  // Pages of a shared mapping may come by any open file, and have their place in the file.
+  const int flags = info->writepage != 0 ? 0 : info->flags;
+  const std::int64_t result = follow_flags(prefix_of(request), file, flags);
+  if (result < 0) return reply_result(request, result);
+  // The file stays open until the system has the reply.
+  if (may_wait(request, *info)) return write_on(request, file, from, bytes, offset);
+  reply_written(request, own_link()->write(file.number, from, bytes, host_offset(file, offset)));
+}
+
 void flush(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  open_file& file = file_of(*info);
-  const bool was_written = file.is_written.exchange(false, std::memory_order_relaxed);
-  const std::int64_t result = was_written ? own_link()->flush(file.number) : 0;
+  open_file& file = prefix_of(request).file_of(*info);
+  const std::int64_t result = file.is_writable ? own_link()->flush(file.number) : 0;
   // A process loses its locks on a file with each descriptor that it closes.
   (void)unlock_owner(prefix_of(request), file, info->lock_owner);
   // Later locks of the process come by other open files, and this one may stay open longer.
@@ -177,17 +217,17 @@ void release(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
 }
 
 void synchronize(fuse_req_t request, fuse_ino_t /*node*/, int data_only, fuse_file_info* info) {
-  reply_result(request, own_link()->fsync(file_of(*info).number, data_only));
+  reply_result(request, own_link()->fsync(info->fh, data_only));
 }
 
 void allocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t bytes,
               fuse_file_info* info) {
-  reply_result(request, own_link()->allocate(file_of(*info).number, mode, offset,
-                                             static_cast<std::uint64_t>(bytes)));
+  reply_result(request,
+               own_link()->allocate(info->fh, mode, offset, static_cast<std::uint64_t>(bytes)));
 }
 
 void seek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, fuse_file_info* info) {
-  const std::int64_t result = own_link()->seek(file_of(*info).number, offset, whence);
+  const std::int64_t result = own_link()->seek(info->fh, offset, whence);
   if (result < 0) return reply_result(request, result);
   (void)::fuse_reply_lseek(request, result);
 }
@@ -196,9 +236,9 @@ void copy_range(fuse_req_t request, fuse_ino_t /*node*/, off_t from_offset, fuse
                 fuse_ino_t /*to_node*/, off_t to_offset, fuse_file_info* to, std::size_t bytes,
                 int flags) {
   if (flags != 0) return reply_result(request, -EINVAL);
-  const farcall_io_source source{file_of(*from).number, from_offset};
+  const farcall_io_source source{from->fh, from_offset};
   std::int64_t result = own_link()->flush(source.file);
-  if (result >= 0) result = own_link()->copy_range(file_of(*to).number, to_offset, bytes, &source);
+  if (result >= 0) result = own_link()->copy_range(to->fh, to_offset, bytes, &source);
   if (result < 0) return reply_result(request, result);
   (void)::fuse_reply_write(request, static_cast<std::size_t>(result));
 }
@@ -240,13 +280,14 @@ int open_unnamed(mounted_prefix& of, const fuse_in_header& head, const fuse_crea
                                                wanted.mode & 07777 & ~wanted.umask, opened);
   if (result < 0) return -errno_of(result);
   const node_number node = of.nodes().note_unnamed(opened.status);
-  take(of, node, opened, info);
+  const backing_id id = take(of, node, opened, info);
   const fuse_entry_param entry = entry_of(of, node, opened.status);
   reply.entry.nodeid = node;
   reply.entry.generation = entry.generation;
   reply.entry.attr_valid = static_cast<std::uint64_t>(entry.attr_timeout);
   reply.entry.attr = attribute_of(entry.attr);
   reply.opened.fh = info.fh;
+  set_backing(reply.opened, id);
   return 0;
 }
 

@@ -80,6 +80,24 @@ TEST_P(files_in_mounts, keep_mapped_pages_in_their_places_when_others_append) {
   EXPECT_EQ(content_of_file(in("f")), "y" + std::string(4095, 'a') + "xz");
 }
 
+TEST_P(files_in_mounts, have_shared_mappings_though_they_are_appended_to) {
+  if (!is_linux_from(6, 6)) GTEST_SKIP() << "mappings of files that are not cached need Linux 6.6";
+  const auto use = +[](const std::string& path) -> std::string {
+    const unique_fd file(::open(path.c_str(), O_RDWR | O_APPEND));
+    auto* const mapped = static_cast<char*>(
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
+    if (mapped == MAP_FAILED) return std::strerror(errno);
+    mapped[1] = 'y';
+    if (::write(file.get(), "x", 1) != 1) return "write";
+    char seen[2]{};
+    if (::pread(file.get(), seen, 2, 0) != 2 || seen[1] != 'y') return "read";
+    return ::munmap(mapped, 4096) == 0 ? "" : "munmap";
+  };
+  write_file(in("f"), std::string(4096, 'a'));
+  EXPECT_EQ(sync(target_, use, in("f")), "");
+  EXPECT_EQ(content_of_file(in("f")), "ay" + std::string(4094, 'a') + "x");
+}
+
 TEST_P(files_in_mounts, are_written_from_mappings_that_became_read_only) {
   const auto use = +[](const std::string& path) -> std::string {
     // The file stays open, because closing it would write the mapping.

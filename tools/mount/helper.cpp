@@ -4,7 +4,7 @@
 #include "mount_point.hpp"
 #include "mounted_prefix.hpp"
 #include "target_link.hpp"
-#include "waiting_locks.hpp"
+#include "waiting_requests.hpp"
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
@@ -29,6 +29,9 @@
 
 namespace farcall::mount {
 namespace {
+
+/// Milliseconds between two checks whether the target is ending.
+constexpr int check_every_ms = 500;
 
 /// The target's request, and the process that has sent it.
 struct wish {
@@ -87,6 +90,8 @@ using mounts = std::vector<std::unique_ptr<mounted_prefix>>;
 void unmount(mounts& all) noexcept {
   while (!all.empty() && !all.back()->is_mounted())
     all.pop_back();
+  for (const auto& each : all)
+    each->release_root();
   while (!all.empty() && ::umount2(all.back()->path().c_str(), UMOUNT_NOFOLLOW) == 0) {
     // The threads of the mount may still use the object.
     [[maybe_unused]] const mounted_prefix* const leaked = all.back().release();
@@ -94,13 +99,19 @@ void unmount(mounts& all) noexcept {
   }
 }
 
-void wait_for_end(const target_process& target) noexcept {
+/// Waits until the target has ended. If the target is being killed, aborts the mounts: a thread of
+/// the target may wait for a request that only the target would have served, and can end only after
+/// the abort.
+void wait_for_end(target_process& target, const mounts& all) noexcept {
   pollfd end{target.end_fd(), POLLIN, 0};
-  while (::poll(&end, 1, -1) != 1) {
+  while (::poll(&end, 1, check_every_ms) != 1) {
+    if (!target.has_ended()) continue;
+    for (const auto& each : all)
+      each->abort();
   }
 }
 
-/// Replies a text and its terminating zero byte.
+/// Replies with a text and its terminating zero byte.
 void reply(int socket, const std::string& text) {
   (void)!::send(socket, text.c_str(), text.size() + 1, MSG_NOSIGNAL);
 }
@@ -111,21 +122,22 @@ void reply(int socket, const std::string& text) {
 [[noreturn]] void serve(unique_fd socket) {
   std::optional<target_process> target;
   std::optional<target_link> link;
-  std::optional<waiting_locks> locks;
+  std::optional<waiting_requests> waiting;
   mounts all;
   try {
     const std::optional<wish> asked = receive_wish(socket.get());
     if (!asked) ::_exit(0);
     target.emplace(asked->socket, asked->pid);
     link.emplace(*target);
-    locks.emplace(*target);
+    waiting.emplace(*target);
     for (const files::prefix& each : asked->prefixes) {
       all.push_back(
-          std::make_unique<mounted_prefix>(*target, *link, *locks, each, asked->is_strict));
+          std::make_unique<mounted_prefix>(*target, *link, *waiting, each, asked->is_strict));
     }
-    // Only after the host has all of them, because a folder that takes the root's place stays.
+    // Mount only after all prefixes were found at the host, because a folder that takes the place
+    // of the root stays.
     for (const auto& each : all)
-      each->mount();
+      each->mount(*link);
   } catch (const std::exception& e) {
     unmount(all);
     remove_covers();
@@ -134,7 +146,7 @@ void reply(int socket, const std::string& text) {
   }
   reply(socket.get(), "");
   socket.reset();
-  wait_for_end(*target);
+  wait_for_end(*target, all);
   ::_exit(0);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "open_file.hpp"
 #include "replies.hpp"
-#include "waiting_locks.hpp"
+#include "waiting_requests.hpp"
 
 #include <cerrno>
+#include <chrono>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -39,23 +40,31 @@ std::int64_t set_lock(mounted_prefix& of, open_file& file, int command,
   return result;
 }
 
+/// True if another lock excludes the requested one.
+bool is_excluded(std::int64_t result) noexcept { return result == -EAGAIN || result == -EACCES; }
+
 /// Sets a lock, and waits for it if the program wants that.
 void set_and_reply(fuse_req_t request, open_file& file, int command, const farcall_io_lock& wanted,
                    bool waits) {
   mounted_prefix& of = prefix_of(request);
-  const std::int64_t result = set_lock(of, file, command, wanted);
-  if (!waits || (result != -EAGAIN && result != -EACCES)) return reply_result(request, result);
+  const std::int64_t first = set_lock(of, file, command, wanted);
+  if (!waits || !is_excluded(first)) return reply_result(request, first);
+  constexpr waiting_requests::pauses how_long{std::chrono::milliseconds(1),
+                                              std::chrono::milliseconds(100)};
   // The file stays open until the system has the reply.
-  of.locks().add(request,
-                 [&of, &file, command, wanted] { return set_lock(of, file, command, wanted); });
+  of.waiting().add(request, how_long, [&of, &file, request, command, wanted](bool is_interrupted) {
+    const std::int64_t result = is_interrupted ? -EINTR : set_lock(of, file, command, wanted);
+    if (is_excluded(result)) return false;
+    reply_result(request, result);
+    return true;
+  });
 }
 
 void test_lock(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info,
                struct flock* wanted) {
   const farcall_io_lock asked = lock_of(*info, *wanted);
   farcall_io_lock found{};
-  const std::int64_t result =
-      own_link()->lock(file_of(*info).number, FARCALL_IO_LOCK_TEST, &asked, &found);
+  const std::int64_t result = own_link()->lock(info->fh, FARCALL_IO_LOCK_TEST, &asked, &found);
   if (result < 0) return reply_result(request, result);
   struct flock reply{};
   reply.l_type = static_cast<short>(found.type);
@@ -67,13 +76,14 @@ void test_lock(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info,
 
 void set_range_lock(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info,
                     struct flock* wanted, int waits) {
-  set_and_reply(request, file_of(*info), FARCALL_IO_LOCK_SET, lock_of(*info, *wanted), waits != 0);
+  set_and_reply(request, prefix_of(request).file_of(*info), FARCALL_IO_LOCK_SET,
+                lock_of(*info, *wanted), waits != 0);
 }
 
 void set_whole_lock(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info, int wanted) {
   const int kind = wanted & ~LOCK_NB;
   const int type = kind == LOCK_SH ? F_RDLCK : kind == LOCK_EX ? F_WRLCK : F_UNLCK;
-  set_and_reply(request, file_of(*info), FARCALL_IO_LOCK_WHOLE, {0, 0, 0, type},
+  set_and_reply(request, prefix_of(request).file_of(*info), FARCALL_IO_LOCK_WHOLE, {0, 0, 0, type},
                 (wanted & LOCK_NB) == 0);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helper.hpp"
 #include "mount_point.hpp"
+#include "passthrough.hpp"
 
 #include <farcall/base/error.hpp>
 #include <farcall/base/settings.hpp>
@@ -26,10 +27,10 @@ constexpr const char* usage =
     "usage: farcall-mount program [its arguments ...]\n"
     "       farcall-mount --check\n"
     "Starts a target whose host's files are mounted for it. With --check, "
-    "only says if this machine allows that.\n";
+    "only says if this machine allows that, and which additions it offers.\n";
 
-/// Checks that this machine allows mounts. Throws error.
-void check() {
+/// Checks that this machine allows mounts. Returns the additions that it offers. Throws error.
+additions check() {
   enter_own_namespace();
   const unique_fd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!device) throw error("/dev/fuse cannot be opened: " + reason_text(errno));
@@ -38,6 +39,7 @@ void check() {
                               ",group_id=" + std::to_string(::getegid());
   if (::mount("farcall", "/", "fuse.farcall", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
     throw error("the system allows no mount by FUSE: " + reason_text(errno));
+  return additions_of(device.get());
 }
 
 /// Returns the value of FARCALL_IO_MOUNT for the target: a descriptor, or the reason why there is
@@ -63,7 +65,9 @@ int run(char** words) {
 
 int run_check() {
   try {
-    check();
+    const additions found = check();
+    std::printf(FARCALL_IO_NO_PASSTHROUGH "%s\n" FARCALL_IO_RING "%s\n",
+                found.why_no_passthrough.c_str(), found.has_ring ? "yes" : "no");
     return 0;
   } catch (const std::exception& e) {
     std::printf("%s\n", e.what());

@@ -12,7 +12,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,36 +53,6 @@ class mounts_whose_processes_are_killed : public mounting_job {
 INSTANTIATE_TEST_SUITE_P(over, mounts_whose_processes_are_killed, ::testing::Values("shm", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 
-/// Returns the processes whose command line contains a text.
-std::vector<pid_t> processes_with(const std::string& text) {
-  std::vector<pid_t> found;
-  for (const auto& each : fs::directory_iterator("/proc")) {
-    const std::string name = each.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(each.path() / "cmdline");
-    std::stringstream words;
-    words << file.rdbuf();
-    if (words.str().find(text) != std::string::npos) found.push_back(std::stoi(name));
-  }
-  return found;
-}
-
-/// Returns the helpers of a process: processes in its mount namespace that run farcall-mount.
-std::vector<pid_t> helpers_of(pid_t target) {
-  std::vector<pid_t> found;
-  const auto space_of = [](pid_t pid) {
-    std::error_code ignored;
-    return fs::read_symlink("/proc/" + std::to_string(pid) + "/ns/mnt", ignored).string();
-  };
-  for (const pid_t each : processes_with("farcall-mount")) {
-    std::error_code ignored;
-    const fs::path program = fs::read_symlink("/proc/" + std::to_string(each) + "/exe", ignored);
-    if (program.filename() == "farcall-mount" && space_of(each) == space_of(target))
-      found.push_back(each);
-  }
-  return found;
-}
-
 TEST_P(mounts_whose_processes_are_killed, end_with_a_killed_target) {
   const pid_t target = sync(target_, ::getpid);
   const std::vector<pid_t> helpers = helpers_of(target);
@@ -123,6 +92,38 @@ TEST_P(mounts_whose_processes_are_killed, end_with_a_target_killed_at_a_page_fau
     ::kill(each, SIGCONT);
   EXPECT_TRUE(all_end_within({target}, bound));
   EXPECT_TRUE(all_end_within(helpers, bound));
+}
+
+/// Forks a child that opens a file and keeps it open. Returns the child's process number.
+pid_t fork_user_of(const std::string& path) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::setsid();
+  (void)::close_range(STDERR_FILENO + 1, ~0U, 0);
+  (void)::open(path.c_str(), O_RDWR);
+  for (;;)
+    (void)::pause();
+}
+
+TEST_P(mounts_whose_processes_are_killed, are_closed_at_the_host_while_children_use_them) {
+  write_file(tree_ / "in/f", "text");
+  const auto open_here = [&] {
+    std::size_t count = 0;
+    std::error_code ignored;
+    for (const auto& each : fs::directory_iterator("/proc/self/fd")) {
+      if (fs::read_symlink(each.path(), ignored) == tree_ / "in/f") ++count;
+    }
+    return count;
+  };
+  const pid_t target = sync(target_, ::getpid);
+  const std::vector<pid_t> helpers = helpers_of(target);
+  const pid_t child = sync(target_, fork_user_of, tree_ / "in/f");
+  EXPECT_TRUE(eventually([&] { return open_here() > 0; }));
+  ::kill(target, SIGKILL);
+  EXPECT_TRUE(all_end_within(helpers, bound)) << "the helper waits for no child";
+  EXPECT_TRUE(eventually([&] { return open_here() == 0; })) << "the host keeps no file";
+  EXPECT_FALSE(has_ended(child));
+  ::kill(child, SIGKILL);
 }
 
 std::atomic<int> stopped_threads{0};

@@ -193,18 +193,30 @@ TEST_P(mounted_files, have_the_contents_at_the_host_when_opened) {
 }
 
 TEST_P(mounted_files, serve_databases_and_repositories) {
-  EXPECT_EQ(shell("type git > /dev/null || exit 0\ncd $I; git init -q repo; cd repo\n"
+  EXPECT_EQ(shell("cd $I; git init -q repo; cd repo\n"
                   "git config user.name n; git config user.email e; echo 1 > f; git add f\n"
                   "git commit -q -m one; echo 2 > f; git commit -q -a -m two; git gc -q\n"
                   "git log --format=%s; git fsck 2>&1; git status --short"),
             "two\none\n");
   EXPECT_EQ(
-      shell("type sqlite3 > /dev/null || { echo wal; echo 100; exit 0; }\ncd $I\n"
+      shell("cd $I\n"
             "sqlite3 db 'pragma journal_mode=wal; create table t(x);'\n"
             "for i in 1 2 3 4; do (for k in $(seq 25); do echo \"insert into t values($k);\"; "
             "done | sqlite3 -cmd '.timeout 20000' db) & done; wait\n"
             "sqlite3 db 'select count(*) from t'"),
       "wal\n100\n");
+}
+
+TEST_P(mounted_files, are_copied_by_rsync) {
+  write_file(read("source/a"), std::string(300'000, 'a'));
+  write_file(read("source/folder/b"), "b");
+  fs::create_symlink("../a", read("source/folder/link"));
+  EXPECT_EQ(
+      shell("rsync -aX $R/source/ $I/copy/; diff -r $R/source $I/copy; rsync -ai --checksum "
+            "$R/source/ $I/copy/; readlink $I/copy/folder/link; echo more >> $I/copy/a\n"
+            "rsync -ac --inplace $R/source/ $I/copy/; cmp $R/source/a $I/copy/a\n"
+            "rsync -a --remove-source-files $I/copy/ $I/moved/; find $I/copy -type f; ls $I/moved"),
+      "../a\na\nfolder\n");
 }
 
 TEST_P(mounted_files, end_with_the_target) {

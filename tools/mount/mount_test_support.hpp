@@ -15,9 +15,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -29,6 +33,17 @@ inline bool is_mounted(const std::string& path) {
   constexpr long fuse_magic = 0x65735546;
   struct statfs s{};
   return ::statfs(path.c_str(), &s) == 0 && s.f_type == fuse_magic;
+}
+
+/// True if the system is this version of Linux, or a later one.
+inline bool is_linux_from(int major, int minor) {
+  utsname system{};
+  int found_major = 0;
+  int found_minor = 0;
+  // NOLINTNEXTLINE(cert-err34-c): a wrong number is a skipped test
+  return ::uname(&system) == 0 &&
+         std::sscanf(system.release, "%d.%d", &found_major, &found_minor) == 2 &&
+         (found_major > major || (found_major == major && found_minor >= minor));
 }
 
 /// Returns the reason why this machine allows no mounts, or an empty text.
@@ -48,6 +63,38 @@ inline std::string output_of(const std::string& tree, const std::string& command
   ::setenv("T", tree.c_str(), 1);
   ::setenv("E", std::filesystem::read_symlink("/proc/self/exe").c_str(), 1);
   return shell_output(commands);
+}
+
+/// Returns the processes whose command line contains a text.
+inline std::vector<pid_t> processes_with(const std::string& text) {
+  std::vector<pid_t> found;
+  for (const auto& each : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = each.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(each.path() / "cmdline");
+    std::stringstream words;
+    words << file.rdbuf();
+    if (words.str().find(text) != std::string::npos) found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
+/// Returns the helpers of a process: processes in its mount namespace that run farcall-mount.
+inline std::vector<pid_t> helpers_of(pid_t target) {
+  std::vector<pid_t> found;
+  const auto space_of = [](pid_t pid) {
+    std::error_code ignored;
+    return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/ns/mnt", ignored)
+        .string();
+  };
+  for (const pid_t each : processes_with("farcall-mount")) {
+    std::error_code ignored;
+    const std::filesystem::path program =
+        std::filesystem::read_symlink("/proc/" + std::to_string(each) + "/exe", ignored);
+    if (program.filename() == "farcall-mount" && space_of(each) == space_of(target))
+      found.push_back(each);
+  }
+  return found;
 }
 
 /// Variables with which targets on this machine mount the host's files.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "nodes.hpp"
+#include "open_file.hpp"
+#include "passthrough.hpp"
 #include "target_link.hpp"
 
 #include <farcall/base/unique_fd.hpp>
@@ -13,33 +15,40 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include <pthread.h>
 
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
 namespace farcall::mount {
 
-class waiting_locks;
+class waiting_requests;
 
 /// One prefix of the host that is mounted for a target, and the threads that serve the system's
 /// requests for it. Each thread has a link of its own to the target.
 class mounted_prefix {
  public:
   /// Asks the host for the prefix. `link` is the calling thread's link. Throws error.
-  mounted_prefix(target_process& target, target_link& link, waiting_locks& locks,
+  mounted_prefix(target_process& target, target_link& link, waiting_requests& waiting,
                  const files::prefix& of, bool is_strict);
   mounted_prefix(const mounted_prefix&) = delete;
   mounted_prefix& operator=(const mounted_prefix&) = delete;
 
-  /// Mounts the prefix, starts the threads, and waits until the system uses the mount. Throws
-  /// error.
-  void mount();
+  /// Mounts the prefix, starts the threads, and waits until the system uses the mount. `link` is
+  /// the calling thread's. Throws error.
+  void mount(target_link& link);
   /// True if the prefix is mounted. The object must then live until the process ends.
   [[nodiscard]] bool is_mounted() const noexcept { return is_mounted_; }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] node_table& nodes() noexcept { return *nodes_; }
-  [[nodiscard]] waiting_locks& locks() noexcept { return locks_; }
+  [[nodiscard]] open_files& files() noexcept { return files_; }
+  [[nodiscard]] backing_files& backing() noexcept { return *backing_; }
+  /// Returns the open file that a request names.
+  [[nodiscard]] open_file& file_of(const fuse_file_info& info) { return files_.at(info.fh); }
+  [[nodiscard]] waiting_requests& waiting() noexcept { return waiting_; }
   [[nodiscard]] fuse_session* session() noexcept { return session_; }
   /// Time in seconds for which the system may use names and attributes without asking again.
   [[nodiscard]] double cache_seconds() const noexcept { return is_strict_ ? 0 : 1; }
@@ -62,9 +71,22 @@ class mounted_prefix {
   /// Called by the first request of the system.
   void note_begin() noexcept;
 
+  /// Allows an unmount. Called before the helper gives up after a failed start.
+  void release_root() noexcept { root_.reset(); }
+
+  /// Makes all requests of the mount fail, including requests to which the target will not reply.
+  /// The mount stays.
+  void abort() noexcept;
+
  private:
   void start_thread();
-  void serve() noexcept;
+  class presence;
+
+  void serve();
+  [[nodiscard]] bool begin_thread();
+  [[nodiscard]] int receive(fuse_buf& request);
+  void stop_threads();
+  void give_device_to_target(target_link& link);
   void wait_for_begin();
   void widen_read_ahead();
 
@@ -72,7 +94,7 @@ class mounted_prefix {
   static constexpr int max_threads = 64;
 
   target_process& target_;
-  waiting_locks& locks_;
+  waiting_requests& waiting_;
   std::string path_;
   bool is_strict_;
   bool is_writable_;
@@ -82,12 +104,24 @@ class mounted_prefix {
   bool is_pipe_ = false;
   std::int64_t device_bytes_ = 0;
   std::uint64_t device_ = 0; ///< of the host, on which the prefix is
+  unsigned connection_ = 0;  ///< number by which the system knows the mount's device
   std::atomic<bool> reads_ahead_{false};
+  /// Kept open, so that abort() does not unmount.
+  unique_fd root_;
+  /// Socket by which the target sends requests that it does not serve. Empty before the target has
+  /// the device.
+  unique_fd requests_;
+  std::atomic<bool> has_requests_{false};
   std::optional<node_table> nodes_;
+  open_files files_;
+  std::optional<backing_files> backing_;
   fuse_session* session_ = nullptr;
   std::mutex mutex_;
   std::condition_variable begun_;
   bool has_begun_ = false;
+  bool is_handing_over_ = false; ///< true while all threads must end, before the target serves
+  std::condition_variable ended_;
+  std::vector<pthread_t> running_;
   int threads_ = 0;
   int idle_ = 0;
 };

@@ -115,7 +115,7 @@ void set_attributes(fuse_req_t request, fuse_ino_t node, struct stat* wanted, in
   mounted_prefix& of = prefix_of(request);
   std::int64_t result = 0;
   if ((chosen & FUSE_SET_ATTR_SIZE) != 0) {
-    result = file != nullptr ? own_link()->ftruncate(file_of(*file).number, wanted->st_size)
+    result = file != nullptr ? own_link()->ftruncate(file->fh, wanted->st_size)
                              : truncate(of, node, wanted->st_size);
   }
   if (result >= 0) {

@@ -2,16 +2,16 @@
 #pragma once
 
 #include "mounted_prefix.hpp"
+#include "waiting_requests.hpp"
 
 #include <farcall/files/io_operations.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -33,17 +33,23 @@ inline void reply_result(fuse_req_t request, std::int64_t result) noexcept {
   (void)::fuse_reply_err(request, errno_of(result));
 }
 
-/// Returns f(). Calls f() again, with pauses, as long as it returns `not_yet`. Returns -EINTR if
-/// the program is interrupted or killed.
-template <class F>
-std::int64_t until_ready(fuse_req_t request, std::int64_t not_yet, const F& f) {
-  constexpr std::chrono::microseconds longest{20'000};
-  for (std::chrono::microseconds pause{500};; pause = std::min(2 * pause, longest)) {
-    const std::int64_t result = f();
-    if (result != not_yet) return result;
-    if (::fuse_req_interrupted(request) != 0) return -EINTR;
-    std::this_thread::sleep_for(pause);
-  }
+/// Calls reply(f()). If f() returns `not_yet`, calls f() again, with pauses, on the thread of
+/// requests that wait. If the program is interrupted or killed, calls reply(-EINTR). Both functions
+/// are copied.
+template <class F, class R>
+void reply_when_ready(fuse_req_t request, std::int64_t not_yet, F f, R reply) {
+  const std::int64_t first = f();
+  if (first != not_yet) return reply(first);
+  constexpr waiting_requests::pauses how_long{std::chrono::microseconds(500),
+                                              std::chrono::milliseconds(20)};
+  prefix_of(request).waiting().add(
+      request, how_long,
+      [not_yet, f = std::move(f), reply = std::move(reply)](bool is_interrupted) mutable {
+        const std::int64_t result = is_interrupted ? -EINTR : f();
+        if (result == not_yet) return false;
+        reply(result);
+        return true;
+      });
 }
 
 /// Returns the error for an operation on a file whose path is not found any more. The system then

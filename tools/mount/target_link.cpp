@@ -4,6 +4,7 @@
 #include <farcall/base/error.hpp>
 #include <farcall/base/memory_file.hpp>
 #include <farcall/base/settings.hpp>
+#include <farcall/base/version.hpp>
 #include <farcall/files/file_messages.hpp>
 #include <farcall/files/io_socket.h>
 
@@ -158,24 +159,24 @@ target_link::target_link(target_process& to)
 
 target_link::~target_link() { ::munmap(memory_, all_memory); }
 
-/// Sends a message with its texts, and a descriptor unless `passed` is -1.
+/// Sends a message with its texts, and up to two descriptors.
 bool target_link::send(const void* head, std::size_t bytes, const farcall_io_request& asked,
-                       int passed) noexcept {
+                       std::span<const int> passed) noexcept {
   std::array<iovec, 3> parts{iovec{const_cast<void*>(head), bytes},
                              iovec{const_cast<char*>(asked.path.at), asked.path.bytes},
                              iovec{const_cast<char*>(asked.to.at), asked.to.bytes}};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
-  if (passed >= 0) {
+  if (!passed.empty()) {
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    message.msg_controllen = CMSG_SPACE(passed.size_bytes());
     cmsghdr* const rights = CMSG_FIRSTHDR(&message);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &passed, sizeof passed);
+    rights->cmsg_len = CMSG_LEN(passed.size_bytes());
+    std::memcpy(CMSG_DATA(rights), passed.data(), passed.size_bytes());
   }
   for (;;) {
     const ssize_t sent = ::sendmsg(connection_.get(), &message, MSG_NOSIGNAL);
@@ -189,10 +190,27 @@ bool target_link::send(const void* head, std::size_t bytes, const farcall_io_req
 bool target_link::receive(void* to, std::size_t bytes) noexcept {
   auto* at = static_cast<char*>(to);
   while (bytes > 0) {
-    const ssize_t got = ::recv(connection_.get(), at, bytes, MSG_WAITALL);
+    iovec part{at, bytes};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t got = ::recvmsg(connection_.get(), &message, MSG_WAITALL | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN && !to_.has_ended()) continue;
     if (got <= 0) return false;
+    const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
+      // The aligned buffer has space for two descriptors. Only the last one is kept.
+      const std::size_t count = (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(rights) + i * sizeof fd, sizeof fd);
+        passed_ = unique_fd(fd);
+      }
+    }
     at += got;
     bytes -= static_cast<std::size_t>(got);
   }
@@ -205,9 +223,11 @@ bool target_link::begin() noexcept {
   connection_ = to_.connect();
   farcall_io_message hello{};
   hello.version = FARCALL_IO_SOCKET_VERSION;
+  hello.release = this_release;
   hello.operation = FARCALL_IO_SHARE;
   hello.bytes = all_memory;
-  if (connection_ && send(&hello, sizeof hello, {}, file_.get())) return true;
+  const int file = file_.get();
+  if (connection_ && send(&hello, sizeof hello, {}, {&file, 1})) return true;
   connection_.reset();
   return false;
 }
@@ -221,10 +241,12 @@ std::uint64_t target_link::position_of(const void* at, std::size_t bytes,
   return is_inside ? static_cast<std::uint64_t>(p - memory_) : otherwise;
 }
 
-std::int64_t target_link::perform(const farcall_io_request& asked) noexcept {
+std::int64_t target_link::perform(const farcall_io_request& asked,
+                                  std::span<const int> passed) noexcept {
   if (!connection_ && !begin()) return -EIO;
   farcall_io_message m{};
   m.version = FARCALL_IO_SOCKET_VERSION;
+  m.release = this_release;
   m.operation = asked.operation;
   m.flags = asked.flags;
   m.mode = asked.mode;
@@ -242,7 +264,8 @@ std::int64_t target_link::perform(const farcall_io_request& asked) noexcept {
     std::memcpy(memory_ + small_data_at, asked.data, asked.data_bytes);
   }
   farcall_io_reply reply{};
-  if (!send(&m, sizeof m, asked, -1) || !receive(&reply, sizeof reply) || reply.bytes != 0) {
+  passed_.reset();
+  if (!send(&m, sizeof m, asked, passed) || !receive(&reply, sizeof reply) || reply.bytes != 0) {
     connection_.reset();
     return -EIO;
   }
@@ -262,6 +285,12 @@ std::int64_t target_link::read(std::uint64_t file, void* to, std::size_t bytes, 
                   .bytes = bytes,
                   .result = to,
                   .result_bytes = bytes});
+}
+
+std::int64_t target_link::serve(int device, int requests, bool reads_ahead) noexcept {
+  const std::array<int, 2> passed{device, requests};
+  return perform({.operation = FARCALL_IO_SERVE, .flags = reads_ahead ? FARCALL_IO_NOT_AHEAD : 0},
+                 passed);
 }
 
 std::int64_t target_link::flush(std::uint64_t file) noexcept {

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include <sys/types.h>
 
@@ -66,7 +68,9 @@ class target_link {
 
   /// Has the target perform an operation. Returns its result: -errno, and -EIO if the target has
   /// ended. The result's bytes are in the request's `result`, which may be in result_memory().
-  [[nodiscard]] std::int64_t perform(const farcall_io_request& asked) noexcept;
+  [[nodiscard]] std::int64_t perform(const farcall_io_request& asked) noexcept {
+    return perform(asked, {});
+  }
 
 #define FARCALL_MOUNT_DEFINE(name, traits, parameters, ...)                                        \
   [[nodiscard]] std::int64_t name parameters noexcept {                                            \
@@ -79,8 +83,15 @@ class target_link {
   [[nodiscard]] std::int64_t read(std::uint64_t file, void* to, std::size_t bytes,
                                   std::int64_t offset, bool is_ahead) noexcept;
 
+  /// Has the target read the system's requests from the device of a mount, and send requests other
+  /// than reads and writes to the other end of a socket. Returns 0, or -errno.
+  [[nodiscard]] std::int64_t serve(int device, int requests, bool reads_ahead) noexcept;
+
   /// Waits for the writes to a file, and returns their first error.
   [[nodiscard]] std::int64_t flush(std::uint64_t file) noexcept;
+
+  /// Returns the host's open file if the reply to the last open has carried it.
+  [[nodiscard]] unique_fd take_passed() noexcept { return std::move(passed_); }
 
   /// Opens a file. Fills `opened`, its descriptor excepted. Returns 0, or -errno.
   [[nodiscard]] std::int64_t open(const std::string& path, int flags, std::uint32_t mode,
@@ -92,8 +103,10 @@ class target_link {
 
  private:
   [[nodiscard]] bool begin() noexcept;
+  [[nodiscard]] std::int64_t perform(const farcall_io_request& asked,
+                                     std::span<const int> passed) noexcept;
   [[nodiscard]] bool send(const void* head, std::size_t bytes, const farcall_io_request& asked,
-                          int passed) noexcept;
+                          std::span<const int> passed) noexcept;
   [[nodiscard]] bool receive(void* to, std::size_t bytes) noexcept;
   [[nodiscard]] std::uint64_t position_of(const void* at, std::size_t bytes,
                                           std::size_t otherwise) const noexcept;
@@ -102,6 +115,7 @@ class target_link {
   unique_fd file_;
   std::byte* memory_ = nullptr;
   unique_fd connection_;
+  unique_fd passed_;
 };
 
 } // namespace farcall::mount

@@ -74,26 +74,6 @@ constexpr std::string_view system_libraries[] = {"libc.so",   "libc-",      "lib
                                                  "libstdc++", "libgcc",     "libpthread",
                                                  "ld-linux",  "libfarcall", "[vdso]"};
 
-/// Removes the return type from the name of a function. The demangled names of template functions
-/// begin with their return type ("bool f<…>").
-std::string_view without_result(std::string_view name) {
-  std::size_t start = 0;
-  int depth = 0;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const char c = name[i];
-    if (c == '<') ++depth;
-    if (c == '>') --depth;
-    if (c == '(' && depth == 0) {
-      // The text "(anonymous namespace)" is a part of a name, so its parenthesis does not begin the
-      // function's arguments.
-      if (!name.substr(i).starts_with("(anonymous namespace)")) break;
-      i += std::string_view("(anonymous namespace)").size() - 1;
-    }
-    if (c == ' ' && depth == 0) start = i + 1;
-  }
-  return name.substr(start);
-}
-
 bool is_future_wait(std::string_view name) {
   return (name.starts_with("farcall::future<") || name.starts_with("farcall::shared_future<")) &&
          (name.find(">::get(") != std::string_view::npos ||
@@ -155,6 +135,33 @@ std::vector<stack_activity> activities_of_stacks(const profile& p) {
 }
 
 } // namespace
+
+std::string_view without_result(std::string_view name) {
+  std::size_t start = 0;
+  int depth = 0;
+  std::size_t i = 0;
+  // The parentheses of decltype belong to the return type.
+  if (name.starts_with("decltype")) {
+    int open = 0;
+    do {
+      if (name[i] == '(') ++open;
+      if (name[i] == ')' && --open == 0) break;
+    } while (++i < name.size());
+  }
+  for (; i < name.size(); ++i) {
+    const char c = name[i];
+    if (c == '<') ++depth;
+    if (c == '>') --depth;
+    if (c == '(' && depth == 0) {
+      // The text "(anonymous namespace)" is a part of a name, so its parenthesis does not begin the
+      // function's arguments.
+      if (!name.substr(i).starts_with("(anonymous namespace)")) break;
+      i += std::string_view("(anonymous namespace)").size() - 1;
+    }
+    if (c == ' ' && depth == 0) start = i + 1;
+  }
+  return name.substr(start);
+}
 
 function_part part_of_function(std::string_view name) {
   // A thread that yields its processor has nothing to do, so it is polling.

@@ -18,6 +18,10 @@ enum class function_part {
   handles, ///< a function that runs a call that another node has sent
 };
 
+/// Removes the return type from the name of a function. The demangled names of template functions
+/// begin with their return type ("bool f<…>").
+[[nodiscard]] std::string_view without_result(std::string_view name);
+
 /// Returns the kind of work that a function does. Decides by the function's name, which may include
 /// the types of its arguments.
 [[nodiscard]] function_part part_of_function(std::string_view name);

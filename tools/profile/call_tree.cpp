@@ -5,6 +5,7 @@
 #include "text.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -14,22 +15,35 @@ namespace farcall::tool {
 
 namespace {
 
-/// Numbers the functions of a profile. Functions with equal names and modules get equal numbers.
+/// Function of a call tree. An inlined function may have a name that is also the name of another
+/// function, with another origin.
+struct tree_function {
+  std::string name;
+  std::uint32_t module = 0;
+  code_kind kind = code_kind::program;
+
+  auto operator<=>(const tree_function&) const = default;
+};
+
+/// Numbers the functions of a profile. Functions with equal names, modules and origins get equal
+/// numbers.
 struct numbered_functions {
   std::vector<std::uint32_t> of_frame;
-  std::vector<std::pair<std::string, std::uint32_t>> functions; ///< name, module
+  std::vector<tree_function> functions;
 };
 
 numbered_functions number_functions(const profile& seen, const std::vector<std::string>& modules) {
   numbered_functions numbered;
-  std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> known;
+  const code_kinds kinds(seen);
+  std::map<tree_function, std::uint32_t> known;
   for (const profile_frame& frame : seen.frames) {
     const auto module = std::lower_bound(modules.begin(), modules.end(), frame.module);
     const std::uint32_t number = frame.module.empty()
                                      ? call_node::no_module
                                      : static_cast<std::uint32_t>(module - modules.begin());
     const auto next = static_cast<std::uint32_t>(numbered.functions.size());
-    const auto [at, is_new] = known.try_emplace({name_of(frame), number}, next);
+    const auto [at, is_new] =
+        known.try_emplace({name_of(frame), number, kinds.kind_of(frame)}, next);
     if (is_new) numbered.functions.push_back(at->first);
     numbered.of_frame.push_back(at->second);
   }
@@ -38,16 +52,26 @@ numbered_functions number_functions(const profile& seen, const std::vector<std::
 
 class tree_builder {
  public:
-  tree_builder(const profile& seen, call_tree& tree)
-      : seen_(seen), tree_(tree), functions_(number_functions(seen, tree.modules)) {
+  tree_builder(const profile& seen, call_tree& tree, bool folds_farcall)
+      : seen_(seen), tree_(tree), functions_(number_functions(seen, tree.modules)),
+        folds_farcall_(folds_farcall) {
     tree_.nodes.push_back({.name = "all", .children = {}});
+    for (const tree_function& f : functions_.functions)
+      pass_on_.push_back(passes_call_on(f.name));
   }
 
   /// Returns the child node for a label that is no function: a process, a thread or an activity.
   std::uint32_t labelled(std::uint32_t parent, const std::string& name) {
     const auto [at, is_new] = labels_.try_emplace({parent, name}, 0);
-    if (is_new) at->second = add(parent, name, call_node::no_module);
+    if (is_new) at->second = add(parent, name, call_node::no_module, {});
     return at->second;
+  }
+
+  /// Returns the child of the root for samples of threads that do not compute.
+  std::uint32_t waiting(activity does) {
+    const std::uint32_t node = labelled(0, std::string(name_of(does)));
+    tree_.nodes[node].is_waiting = true;
+    return node;
   }
 
   void add_sample(std::uint32_t root, std::uint32_t stack) {
@@ -73,18 +97,35 @@ class tree_builder {
   }
 
   std::uint32_t called(std::uint32_t parent, std::uint32_t function) {
+    if (folds_farcall_) {
+      const call_node& caller = tree_.nodes[parent];
+      const bool is_below_farcall =
+          caller.kind == code_kind::farcall && caller.module == call_node::no_module;
+      const bool is_own = functions_.functions[function].kind == code_kind::farcall;
+      if (is_below_farcall && (is_own || pass_on_[function])) return parent;
+      if (is_own) {
+        const std::uint32_t folded = labelled(parent, "farcall");
+        tree_.nodes[folded].kind = code_kind::farcall;
+        return folded;
+      }
+    }
     const auto [at, is_new] = calls_.try_emplace(key(parent, function), 0);
     if (is_new) {
-      const auto& [name, module] = functions_.functions[function];
-      at->second = add(parent, name, module);
+      const tree_function& f = functions_.functions[function];
+      at->second = add(parent, f.name, f.module, f.kind);
     }
     return at->second;
   }
 
-  std::uint32_t add(std::uint32_t parent, const std::string& name, std::uint32_t module) {
+  std::uint32_t add(std::uint32_t parent, const std::string& name, std::uint32_t module,
+                    std::optional<code_kind> kind) {
     const auto number = static_cast<std::uint32_t>(tree_.nodes.size());
-    tree_.nodes.push_back(
-        {.name = name, .module = module, .depth = tree_.nodes[parent].depth + 1, .children = {}});
+    tree_.nodes.push_back({.name = name,
+                           .module = module,
+                           .kind = kind,
+                           .is_waiting = tree_.nodes[parent].is_waiting,
+                           .depth = tree_.nodes[parent].depth + 1,
+                           .children = {}});
     tree_.nodes[parent].children.push_back(number);
     return number;
   }
@@ -92,6 +133,8 @@ class tree_builder {
   const profile& seen_;
   call_tree& tree_;
   numbered_functions functions_;
+  bool folds_farcall_;
+  std::vector<bool> pass_on_; ///< by number of the function
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> labels_;
   std::unordered_map<std::uint64_t, std::uint32_t> calls_;  ///< by parent and function
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_; ///< by root and stack
@@ -107,7 +150,8 @@ void sum_up(call_tree& tree) {
     std::sort(node.children.begin(), node.children.end(), [&](std::uint32_t a, std::uint32_t b) {
       const call_node& left = tree.nodes[a];
       const call_node& right = tree.nodes[b];
-      return std::tie(left.name, left.module) < std::tie(right.name, right.module);
+      return std::tie(left.is_waiting, left.name, left.module) <
+             std::tie(right.is_waiting, right.name, right.module);
     });
   }
 }
@@ -123,22 +167,24 @@ call_tree make_call_tree(const profile& seen, const call_tree_options& options) 
   std::sort(tree.modules.begin(), tree.modules.end());
   tree.modules.erase(std::unique(tree.modules.begin(), tree.modules.end()), tree.modules.end());
 
-  tree_builder builder(seen, tree);
-  std::vector<std::uint32_t> root_of(seen.threads.size(), 0);
-  for (std::size_t i = 0; i < seen.threads.size(); ++i) {
-    using roots = call_tree_options::roots;
-    const profile_thread& thread = seen.threads[i];
-    if (options.root == roots::functions) continue;
-    root_of[i] = builder.labelled(0, process_name(thread));
-    if (options.root == roots::threads)
-      root_of[i] = builder.labelled(root_of[i], thread_name(thread));
-  }
+  tree_builder builder(seen, tree, options.folds_farcall);
+  using roots = call_tree_options::roots;
+  const auto root_of = [&](const profile_thread& thread, activity does) {
+    const bool is_waiting = options.has_activities && does != activity::computes;
+    std::uint32_t root = is_waiting ? builder.waiting(does) : 0;
+    if (options.root != roots::functions) root = builder.labelled(root, process_name(thread));
+    if (options.root == roots::threads) root = builder.labelled(root, thread_name(thread));
+    return root;
+  };
+  // Roots of the samples of a thread, by activity.
+  std::map<std::pair<std::uint32_t, activity>, std::uint32_t> known;
+  for (std::uint32_t i = 0; i < seen.threads.size(); ++i)
+    known[{i, activity::computes}] = root_of(seen.threads[i], activity::computes);
   for (const profile_sample& sample : seen.samples) {
     if (options.only_computing && sample.does != activity::computes) continue;
-    std::uint32_t root = root_of[sample.thread];
-    if (options.has_activities && sample.does != activity::computes)
-      root = builder.labelled(root, std::string(name_of(sample.does)));
-    builder.add_sample(root, sample.stack);
+    const auto [at, is_new] = known.try_emplace({sample.thread, sample.does}, 0);
+    if (is_new) at->second = root_of(seen.threads[sample.thread], sample.does);
+    builder.add_sample(at->second, sample.stack);
   }
   sum_up(tree);
   return tree;

@@ -57,6 +57,18 @@ TEST(call_tree, may_omit_samples_that_do_not_compute) {
   EXPECT_EQ(tree.nodes[0].total, 7U);
 }
 
+TEST(call_tree, has_waiting_samples_last_and_outermost) {
+  const call_tree tree = make_call_tree(
+      example_profile(), {.root = call_tree_options::roots::processes, .has_activities = true});
+  EXPECT_THAT(names_below(tree, 0), ElementsAre("node 0: solver (100)", "node 1: solver (200)",
+                                                "sleep (300)", "idle", "waits"));
+  const std::uint32_t idle = tree.nodes[0].children[3];
+  EXPECT_TRUE(tree.nodes[idle].is_waiting);
+  EXPECT_THAT(names_below(tree, idle), ElementsAre("node 1: solver (200)"));
+  EXPECT_TRUE(tree.nodes[tree.nodes[idle].children[0]].is_waiting);
+  EXPECT_FALSE(tree.nodes[tree.nodes[0].children[0]].is_waiting);
+}
+
 TEST(call_tree, is_of_any_depth) {
   profile seen;
   seen.frames = {{.function = "again", .module = {}, .file = {}}};

@@ -66,4 +66,25 @@ namespace farcall::tool {
   return seen;
 }
 
+/// Returns the example, in which main calls solve by two functions of farcall and one of the
+/// standard library.
+[[nodiscard]] inline profile profile_with_farcall() {
+  profile seen = example_profile();
+  std::uint32_t caller = 0; // the stack of main
+  for (const char* name :
+       {"farcall::detail::call(int)", "std::__invoke<int>(int)", "farcall::run()"}) {
+    const auto frame = static_cast<std::uint32_t>(seen.frames.size());
+    seen.frames.push_back({.function = name, .module = seen.frames[0].module, .file = {}});
+    seen.stacks.insert(seen.stacks.begin() + caller + 1, {frame, caller});
+    ++caller;
+  }
+  for (std::size_t i = caller + 1; i < seen.stacks.size(); ++i) {
+    std::uint32_t& from = seen.stacks[i].caller;
+    if (from != profile_stack::none) from += caller;
+  }
+  for (profile_sample& s : seen.samples)
+    s.stack += caller;
+  return seen;
+}
+
 } // namespace farcall::tool

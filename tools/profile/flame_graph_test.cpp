@@ -16,12 +16,12 @@ using testing::Not;
 
 TEST(flame_graph, is_as_wide_as_shares_of_samples) {
   const std::string svg = flame_graph(example_profile());
-  // main: eight of twelve samples in 1200 pixels, with its module as title.
-  EXPECT_THAT(svg, HasSubstr(R"(<title>main
+  // main: six of twelve samples compute, with its module as title; two wait.
+  EXPECT_THAT(svg, HasSubstr(R"(<g class="frame p" data-s="0" data-n="6" data-y="122"><title>main
 /opt/solver/bin/solver
-8 samples, 66.7 %; 0 of its own</title><rect x="0.00" y="73" width="800.00")"));
-  EXPECT_THAT(svg, HasSubstr(R"(<rect x="600.00" y="90" width="200.00")")); // wait, after solve
+6 samples, 50.0 %; 0 of its own</title><rect x="0.0000%" y="122" width="50.0000%")"));
   EXPECT_THAT(svg, HasSubstr("12 samples, 100 per second and thread; the kernel dropped 7 more<"));
+  EXPECT_THAT(svg, HasSubstr(R"(data-samples="12" data-computing="7")"));
 }
 
 TEST(flame_graph, is_the_same_for_the_same_profile) {
@@ -35,38 +35,55 @@ TEST(flame_graph, needs_no_other_file) {
 }
 
 TEST(flame_graph, takes_a_title_and_roots) {
-  const std::string svg =
-      flame_graph(example_profile(),
-                  {.tree = {.root = call_tree_options::roots::processes, .only_computing = true},
-                   .title = "mine & yours"});
+  const std::string svg = flame_graph(
+      example_profile(), {.root = call_tree_options::roots::processes, .title = "mine & yours"});
   EXPECT_THAT(svg, HasSubstr(">mine &amp; yours</text>"));
-  EXPECT_THAT(svg, HasSubstr(">node 1: solver (200)</text>"));
-  EXPECT_THAT(svg, HasSubstr(">7 samples of threads that computed"));
+  EXPECT_THAT(svg, HasSubstr("<title>node 1: solver (200)\n1 samples, 8.3 %;"));
 }
 
-TEST(flame_graph, separates_waiting_and_idle_samples) {
-  const std::string svg =
-      flame_graph(example_profile(), {.tree = {.has_activities = true}, .title = {}});
-  // Twelve samples: two wait in main, three are idle in serve, main computes in six.
-  EXPECT_THAT(svg, HasSubstr("<title>waits\n2 samples, 16.7 %; 0 of its own</title>"));
-  EXPECT_THAT(svg, HasSubstr("<title>idle\n3 samples, 25.0 %; 0 of its own</title>"));
-  EXPECT_THAT(svg, HasSubstr("<title>main\n/opt/solver/bin/solver\n6 samples, 50.0 %;"));
-  EXPECT_THAT(svg, HasSubstr("<title>main\n/opt/solver/bin/solver\n2 samples, 16.7 %;"));
+TEST(flame_graph, shows_waiting_threads_at_the_right) {
+  const std::string svg = flame_graph(example_profile());
+  // Seven of twelve samples compute; then three are idle in serve, and two wait in main.
+  EXPECT_THAT(svg,
+              HasSubstr(R"(<g class="frame w" data-s="7" data-n="3" data-y="122"><title>idle)"));
+  EXPECT_THAT(svg,
+              HasSubstr(R"(<g class="frame w" data-s="10" data-n="2" data-y="122"><title>waits)"));
+  EXPECT_THAT(svg,
+              HasSubstr(R"(<g class="frame w" data-s="10" data-n="2" data-y="140"><title>main)"));
+}
+
+TEST(flame_graph, folds_functions_of_farcall) {
+  EXPECT_THAT(flame_graph(example_profile()), Not(HasSubstr("graph gone")));
+  const std::string svg = flame_graph(profile_with_farcall());
+  const std::size_t hidden = svg.find("<g class=\"graph gone\"");
+  ASSERT_NE(hidden, std::string::npos);
+  const std::string first = svg.substr(0, hidden);
+  const std::string second = svg.substr(hidden);
+  EXPECT_THAT(first,
+              HasSubstr(R"(<g class="frame f" data-s="0" data-n="6" data-y="140"><title>farcall
+6 samples)"));
+  EXPECT_THAT(first,
+              HasSubstr(R"(<g class="frame p" data-s="0" data-n="6" data-y="158"><title>solve)"));
+  EXPECT_THAT(first, Not(HasSubstr("<title>farcall::run")));
+  EXPECT_THAT(first, Not(HasSubstr("<title>std::__invoke")));
+  EXPECT_THAT(second, HasSubstr(R"(data-y="140"><title>farcall::detail::call(int))"));
+  EXPECT_THAT(second,
+              HasSubstr(R"(<g class="frame l" data-s="0" data-n="6" data-y="158"><title>std::)"));
+  EXPECT_THAT(second, HasSubstr(R"(data-y="176"><title>farcall::run())"));
+  EXPECT_THAT(second, HasSubstr(R"(data-y="194"><title>solve)"));
 }
 
 TEST(flame_graph, has_a_legend_of_its_colours) {
-  EXPECT_THAT(flame_graph(example_profile()),
-              HasSubstr(R"(<tspan class="key m0">■</tspan> solver  )"
-                        R"(<tspan class="key m1">■</tspan> libm.so.6  </text>)"));
-  profile seen = example_profile();
-  for (int i = 0; i < 100; ++i) {
-    seen.frames.push_back(seen.frames[1]);
-    seen.frames.back().module = fmt::format("/lib/module-{:03}.so", i);
-  }
-  // "■ module-000.so  " has 17 letters of 7.3 pixels; 8 of these fit into 1112.4 pixels.
-  const std::string svg = flame_graph(seen);
-  EXPECT_THAT(svg, HasSubstr("module-007.so  and 94 more</text>"));
-  EXPECT_THAT(svg, Not(HasSubstr("</tspan> module-008.so")));
+  const std::string svg = flame_graph(example_profile());
+  EXPECT_THAT(svg, HasSubstr(R"(<tspan class="key p">■</tspan> program )"));
+  EXPECT_THAT(svg, HasSubstr(R"(<tspan class="key w">■</tspan> waiting or idle )"));
+}
+
+TEST(flame_graph, leaves_title_and_legend_to_a_page) {
+  const std::string svg = flame_graph(example_profile(), {.is_part_of_page = true});
+  EXPECT_THAT(svg, Not(HasSubstr("<?xml")));
+  EXPECT_THAT(svg, Not(HasSubstr("class=\"key")));
+  EXPECT_THAT(svg, HasSubstr(R"(data-n="12" data-y="0"><title>all)"));
 }
 
 TEST(flame_graph, has_no_frames_for_an_empty_profile) {

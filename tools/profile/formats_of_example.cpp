@@ -9,12 +9,16 @@
 #include "flame_graph.hpp"
 #include "gzip.hpp"
 #include "pprof.hpp"
+#include "profile_page.hpp"
 #include "speedscope.hpp"
 #include "text.hpp"
 #include "veprof.hpp"
 
 #include <tools/common/outcome.hpp>
 
+#include <farcall/base/error.hpp>
+
+#include <cerrno>
 #include <exception>
 #include <memory>
 #include <random>
@@ -25,7 +29,7 @@ namespace {
 void write_example(const std::string& path, const std::string& text) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "w"),
                                                              std::fclose);
-  if (!file) throw failed_run("cannot make " + path);
+  if (!file) throw failed_run("cannot make " + path + ": " + reason_text(errno));
   write_text(file.get(), text, path);
 }
 
@@ -75,6 +79,8 @@ void write_all(const std::string& folder, const std::string& prefix, const profi
   write_example(start + ".samples", std::to_string(seen.samples.size()));
   write_example(start + ".collapsed", collapsed_stacks(seen));
   write_example(start + ".svg", flame_graph(seen));
+  write_example(start + ".html",
+                profile_page(seen, call_tree_options::roots::functions, {"A note."}));
   write_example(start + ".speedscope.json", speedscope_json(seen));
   write_example(start + ".firefox.json", firefox_profile_json(seen));
   write_example(start + ".pb.gz", gzip_compressed(pprof_protobuf(seen)));
@@ -92,6 +98,7 @@ int main(int argc, char** argv) {
   }
   try {
     write_all(argv[1], "example", example_profile());
+    write_all(argv[1], "farcall", profile_with_farcall());
     write_all(argv[1], "empty", profile{});
     for (unsigned seed = 1; seed <= 10; ++seed)
       write_all(argv[1], "random" + std::to_string(seed), random_profile(seed));

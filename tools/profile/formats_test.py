@@ -58,18 +58,20 @@ def check_flame_graph(folder):
         root = xml.etree.ElementTree.parse(start + ".svg").getroot()
         expect(root.tag == SVG + "svg", name, root.tag)
         expect(int(root.get("data-samples")) == samples, name, root.get("data-samples"))
-        frames = root.findall(f"{SVG}g")
+        # The second graph, which scripts show, has all functions of farcall.
+        graphs = [g for g in root.findall(f"{SVG}g") if g.get("class").startswith("graph")]
+        frames = graphs[0].findall(f"{SVG}g")
         own = [int(re.search(r"; (\d+) of its own$", f.find(f"{SVG}title").text)[1])
                for f in frames]
         expect(sum(own) == samples, name, own)
         # The caller of a frame is the last frame before it that is one level higher.
         above = {}
         for frame in frames:
-            box = {k: float(frame.find(f"{SVG}rect").get(k)) for k in ("x", "y", "width", "height")}
+            box = {k: float(frame.find(f"{SVG}rect").get(k).rstrip("%")) for k in ("x", "y", "width", "height")}
             begin, end = int(frame.get("data-s")), int(frame.get("data-s")) + int(frame.get("data-n"))
-            expect(abs(box["x"] - begin * 1200 / samples) < 0.01, name, box)
-            expect(abs(box["x"] + box["width"] - end * 1200 / samples) < 0.02, name, box)
-            caller = above.get(box["y"] - 17)
+            expect(abs(box["x"] - begin * 100 / samples) < 0.001, name, box)
+            expect(abs(box["x"] + box["width"] - end * 100 / samples) < 0.002, name, box)
+            caller = above.get(box["y"] - 18)
             expect(caller is None or caller[0] <= begin < end <= caller[1], name, box, caller)
             expect((caller is None) == (frame is frames[0]), name, box)
             above[box["y"]] = begin, end
@@ -380,16 +382,18 @@ def check_veprof(folder):
 # Script that records shots of a picture: the text of the search result, and each frame's width and
 # state.
 SHOTS = """const shots = [];
-const shot = () => shots.push([document.getElementById("matched").textContent,
-  Array.from(document.querySelectorAll(".frame")).map(f => [
+const graph = () => document.querySelector(".graph:not(.gone)");
+const shot = () => shots.push([document.querySelector(".controls .found").textContent,
+  Array.from(graph() === null ? [] : graph().querySelectorAll(".frame")).map(f => [
     f.querySelector("title").textContent.split("\\n")[0],
-    [Number(f.querySelector("rect").getAttribute("width"))].concat(
+    [Math.round(10 * parseFloat(f.querySelector("rect").getAttribute("width"))) / 10].concat(
       Array.from(f.classList).filter(c => ["gone", "found", "caller"].includes(c)))])]);
-const click = n => document.querySelectorAll(".frame")[n].querySelector("rect").dispatchEvent(
+const flip = n => document.querySelectorAll("input[type=checkbox]")[n].click();
+const click = n => graph().querySelectorAll(".frame")[n].querySelector("rect").dispatchEvent(
   new MouseEvent("click", {bubbles: true}));
 const press = (key, ctrl) => window.dispatchEvent(
   new KeyboardEvent("keydown", {key: key, ctrlKey: ctrl}));
-const box = document.querySelector("input");
+const box = document.querySelector("input[type=search]");
 const type = text => { box.value = text; box.dispatchEvent(new Event("input")); };
 STEPS
 document.documentElement.appendChild(document.createElementNS("", "shots")).textContent =
@@ -424,25 +428,33 @@ def check_browser(folder):
     svg = folder / "example.svg"
     solve = "solve(matrix<double> const&)"
 
+    # Seven of twelve samples compute. Frames: all, main, solve, axpy, serve, a;b and the waiting ones.
     shots = in_browser(svg, """shot(); click(2); shot(); click(2); shot();
         press("f", true); type(document.activeElement === box ? "AXPY" : "no focus"); shot();
-        type("a"); shot(); click(2); press("Escape", false); shot();""")
-    plain, zoomed, back, one, several, escaped = shots
-    expect(plain[0] == "" and plain[1]["main"] == [800] and plain[1][solve] == [600], plain)
-    expect(zoomed[1][solve] == [1200] and zoomed[1]["axpy"] == [600], zoomed)
-    expect(zoomed[1]["main"] == [1200, "caller"], zoomed)
+        type("a"); shot(); click(2); press("Escape", false); shot(); flip(0); shot();""", "")
+    plain, zoomed, back, one, several, escaped, waiting = shots
+    expect(plain[0] == "" and plain[1][solve] == [85.7] and plain[1]["all"] == [100], plain)
+    expect("gone" in plain[1]["waits"] and "gone" in plain[1]["idle"], plain)
+    expect(zoomed[1][solve] == [100] and zoomed[1]["axpy"] == [50], zoomed)
     expect("gone" in zoomed[1]["serve"] and "gone" in zoomed[1]["wait"], zoomed)
     expect(back == plain, back)
-    expect("25.0 %" in one[0] and one[1]["axpy"] == [300, "found"], one)
-    expect(one[1]["main"] == [800], one)
-    # Matches are main with its callees, and the last function: nine of twelve, each sample counted
-    # once.
-    expect("75.0 %" in several[0] and several[1]["serve"] == [400], several)
-    expect(several[1]["wait"] == [200, "found"] and several[1]["all"] == [1200], several)
+    expect("42.9 %" in one[0] and one[1]["axpy"] == [42.9, "found"], one)
+    # Matches are main with its callees, and a;b, which are all that is shown.
+    expect("100.0 %" in several[0] and several[1]["all"] == [100], several)
     expect(escaped == plain, escaped)
+    expect(waiting[1][solve] == [50] and waiting[1]["waits"] == [16.7] and waiting[1]["idle"] == [25], waiting)
 
-    shot, = in_browser(svg, "shot();", "#zoom=2&search=" + urllib.parse.quote("X<DOUBLE> const&"))
-    expect("50.0 %" in shot[0] and shot[1][solve] == [1200, "found"], shot)
+    shot, = in_browser(svg, "shot();", "#waiting&zoom=2&search=" + urllib.parse.quote("X<DOUBLE> const&"))
+    expect("50.0 %" in shot[0] and shot[1][solve] == [100, "found"], shot)
+
+    # Functions of farcall are one frame, until the user asks for all.
+    folded, unfolded = in_browser(folder / "farcall.svg", "shot(); flip(0); shot();")
+    expect("farcall" in folded[1] and "farcall::run()" not in folded[1], folded)
+    expect("farcall" not in unfolded[1] and "farcall::run()" in unfolded[1], unfolded)
+
+    # A page with the picture: the controls are in the page.
+    page = loaded(folder / "example.html")
+    expect(page.count('type="search"') == 1 and "<foreignObject" not in page, "the page has the controls")
 
     # Two pictures on one page.
     page = folder / "page.html"
@@ -450,7 +462,7 @@ def check_browser(folder):
     page.write_text("<!DOCTYPE html><meta charset=utf-8>" + "".join(pictures), encoding="utf-8")
     inlined = loaded(page, "#search=axpy")
     expect("NaN" not in inlined, [line for line in inlined.splitlines() if "NaN" in line][:3])
-    expect("found in 25.0 %" in inlined and "found in 0.0 %" in inlined, "each is searched")
+    expect("found in 42.9 %" in inlined and "found in 0.0 %" in inlined, "each is searched")
 
     # A profile with names of arbitrary bytes; then an empty one.
     shot, = in_browser(folder / "random1.svg", "shot();", "#search=a&zoom=1")

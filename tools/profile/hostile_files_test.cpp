@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "elf_file.hpp"
 #include "source_frames.hpp"
 #include "symbolizer.hpp"
+#include <tools/common/elf_file.hpp>
 
 #include <tools/common/outcome.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perf_map.hpp"
 
-#include "elf_file.hpp"
+#include <tools/common/elf_file.hpp>
 
 #include <algorithm>
 #include <cerrno>

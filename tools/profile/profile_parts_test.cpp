@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "activity.hpp"
-#include "elf_file.hpp"
 #include "example_profile.hpp"
 #include "modules.hpp"
 #include "perf_record.hpp"
 #include "recording.hpp"
 #include "symbolizer.hpp"
 #include "write_profile.hpp"
+#include <tools/common/elf_file.hpp>
 
 #include <tools/common/outcome.hpp>
 
@@ -460,11 +460,11 @@ TEST(formats, separate_threads_if_asked) {
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   using roots = call_tree_options::roots;
   for (const char* ending : {"/p.collapsed", "/p.txt"}) {
-    write_profile(folder + ending, example_profile(), roots::functions);
+    write_profile(folder + ending, example_profile(), {.root = roots::functions});
     EXPECT_THAT(bytes_of(folder + ending), Not(HasSubstr("node 1"))) << ending;
-    write_profile(folder + ending, example_profile(), roots::processes);
+    write_profile(folder + ending, example_profile(), {.root = roots::processes});
     EXPECT_THAT(bytes_of(folder + ending), HasSubstr("node 1")) << ending;
-    write_profile(folder + ending, example_profile(), roots::threads);
+    write_profile(folder + ending, example_profile(), {.root = roots::threads});
     EXPECT_THAT(bytes_of(folder + ending), HasSubstr("(201)")) << ending;
   }
   std::filesystem::remove_all(folder);

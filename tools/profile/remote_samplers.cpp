@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote_samplers.hpp"
 
-#include "elf_file.hpp"
 #include "perf_session.hpp"
 #include "processes.hpp"
 #include "server_sampler.hpp"
+#include <tools/common/elf_file.hpp>
 
 #include <tools/common/counted_processes.hpp>
 #include <tools/common/environment.hpp>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rust_name.hpp"
 
-#include "elf_file.hpp"
+#include "demangle_apart.hpp"
+
+#include <tools/common/elf_file.hpp>
 
 #include <farcall/base/symbol_name.hpp>
 
@@ -468,7 +470,12 @@ std::optional<std::string> rust_name(std::string_view symbol, std::size_t longes
 
 std::string readable_function(std::string_view symbol) {
   if (auto name = rust_name(symbol, elf_file::max_name)) return *std::move(name);
-  return demangle_symbol(std::string(symbol));
+  const std::string mangled(symbol);
+  std::string name = demangle_symbol(mangled);
+  // The upper bound of demangle_symbol() is far too high for many functions of templates.
+  if (name != mangled || !symbol.starts_with("_Z")) return name;
+  name = demangle_apart(mangled);
+  return name == mangled ? first_names(mangled) : name;
 }
 
 } // namespace farcall::tool

@@ -283,7 +283,8 @@ sampled sample_process(pid_t process, std::optional<std::chrono::nanoseconds> du
                        const sampler_options& options) {
   const unique_fd end(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
   if (!end || !is_process(process))
-    throw usage_problem(fmt::format("--pid {}: there is no such process", process));
+    throw usage_problem(
+        fmt::format("--pid {}: there is no such process; give the id of a running one", process));
   const time_point deadline = duration ? deadline_after(*duration) : no_deadline;
   const taken_signals signals;
   const std::string command = fmt::format("process {} ({})", process, command_of(process));

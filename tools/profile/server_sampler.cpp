@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_sampler.hpp"
 
-#include "elf_file.hpp"
 #include "process_sampler.hpp"
 #include "processes.hpp"
+#include <tools/common/elf_file.hpp>
 
 #include <tools/common/outcome.hpp>
 

@@ -14,8 +14,8 @@
 
 #include <sys/types.h>
 
-/// Functions of the process "farcall sampler", which `farcall prof` calls. A server starts this
-/// process on its machine, in order to sample the server's targets.
+/// Functions of the process "farcall-prof sampler", which `farcall prof` calls. A server starts
+/// this process on its machine, in order to sample the server's targets.
 namespace farcall::tool::server_sampler {
 
 /// Numbers of recorded items, of each kind, that the caller has already received.

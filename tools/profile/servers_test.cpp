@@ -105,7 +105,7 @@ class server_of_test {
 /// Returns the sampler that the server has started; 0 if there is none.
 pid_t sampler_of(pid_t server) {
   for (const pid_t process : with_descendants(server)) {
-    if (command_of(process).ends_with("farcall sampler")) return process;
+    if (command_of(process).ends_with("farcall-prof sampler")) return process;
   }
   return 0;
 }

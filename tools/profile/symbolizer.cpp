@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer.hpp"
 
-#include "elf_file.hpp"
 #include "perf_map.hpp"
 #include "rust_name.hpp"
 #include "source_frames.hpp"
+#include <tools/common/elf_file.hpp>
 
 #include <farcall/base/text.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwinder.hpp"
 
-#include "elf_file.hpp"
 #include "perf_events.hpp"
+#include <tools/common/elf_file.hpp>
 
 #include <array>
 #include <cstddef>

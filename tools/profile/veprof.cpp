@@ -263,7 +263,7 @@ std::string veprof_text(const profile& seen, std::string_view host) {
 }
 
 veprof_file parse_veprof(std::string_view text, const std::string& name) {
-  if (text.empty()) throw failed_run(name + ": the file is empty; it is no veprof.out");
+  if (text.empty()) throw failed_run(name + ": the file is empty; give a veprof.out");
   line_reader lines(text, name);
   (void)lines.next(); // a comment
   if (lines.at_end()) refuse_foreign(name, lines.number() + 1, "there is none");
@@ -338,7 +338,8 @@ void print_veprof(std::FILE* to, const std::string& path) {
     taken = ::read(file.get(), part.data(), part.size());
     if (taken > 0) text.append(part.data(), static_cast<std::size_t>(taken));
     if (taken < 0 && errno == EINTR) taken = 1;
-    if (text.size() > max_bytes) throw failed_run(path + ": too large for a veprof.out");
+    if (text.size() > max_bytes)
+      throw failed_run(path + ": too large for a veprof.out; give another file");
   }
   if (taken < 0)
     throw failed_run("cannot read " + path + ": " + std::generic_category().message(errno));

@@ -7,6 +7,7 @@
 #include "function_table.hpp"
 #include "gzip.hpp"
 #include "pprof.hpp"
+#include "profile_page.hpp"
 #include "speedscope.hpp"
 #include "text.hpp"
 #include "veprof.hpp"
@@ -32,10 +33,11 @@ namespace farcall::tool {
 namespace {
 
 using roots = call_tree_options::roots;
+using how = const profile_file_options&;
 
 struct profile_format {
   std::string_view ending;
-  std::string (*text_of)(const profile& p, roots root);
+  std::string (*text_of)(const profile& p, how options);
 };
 
 std::string own_host() {
@@ -53,18 +55,15 @@ std::string table_by(const profile& p, roots root) {
 
 // File formats by the endings of file names. The first ending that matches is used.
 constexpr profile_format profile_formats[] = {
-    {".svg",
-     [](const profile& p, roots root) {
-       return flame_graph(p, {.tree = {.root = root, .has_activities = true}, .title = {}});
-     }},
-    {".collapsed",
-     [](const profile& p, roots root) { return collapsed_stacks(p, {.root = root}); }},
-    {".speedscope.json", [](const profile& p, roots) { return speedscope_json(p); }},
-    {".firefox.json", [](const profile& p, roots) { return firefox_profile_json(p); }},
-    {".pb.gz", [](const profile& p, roots) { return gzip_compressed(pprof_protobuf(p)); }},
-    {".pb", [](const profile& p, roots) { return pprof_protobuf(p); }},
-    {".txt", [](const profile& p, roots root) { return table_by(p, root); }},
-    {"veprof.out", [](const profile& p, roots) { return veprof_text(p, own_host()); }},
+    {".html", [](const profile& p, how to) { return profile_page(p, to.root, to.notes); }},
+    {".svg", [](const profile& p, how to) { return flame_graph(p, {.root = to.root}); }},
+    {".collapsed", [](const profile& p, how to) { return collapsed_stacks(p, {.root = to.root}); }},
+    {".speedscope.json", [](const profile& p, how) { return speedscope_json(p); }},
+    {".firefox.json", [](const profile& p, how) { return firefox_profile_json(p); }},
+    {".pb.gz", [](const profile& p, how) { return gzip_compressed(pprof_protobuf(p)); }},
+    {".pb", [](const profile& p, how) { return pprof_protobuf(p); }},
+    {".txt", [](const profile& p, how to) { return table_by(p, to.root); }},
+    {"veprof.out", [](const profile& p, how) { return veprof_text(p, own_host()); }},
 };
 
 const profile_format& format_of(const std::string& path) {
@@ -87,8 +86,8 @@ void check_profile_file(const std::string& path) {
   if (!std::filesystem::is_fifo(path, ignored)) const output_probe tried("-o", path);
 }
 
-void write_profile(const std::string& path, const profile& p, call_tree_options::roots root) {
-  const std::string text = format_of(path).text_of(p, root);
+void write_profile(const std::string& path, const profile& p, const profile_file_options& options) {
+  const std::string text = format_of(path).text_of(p, options);
   std::FILE* const file = std::fopen(path.c_str(), "we");
   if (file == nullptr)
     throw failed_run(fmt::format("cannot write {}: {}", path, reason_text(errno)));

@@ -5,6 +5,7 @@
 #include "profile.hpp"
 
 #include <string>
+#include <vector>
 
 namespace farcall::tool {
 
@@ -13,9 +14,14 @@ namespace farcall::tool {
 /// file behind.
 void check_profile_file(const std::string& path);
 
-/// Writes a profile in the format that the file's ending names. `root` is used for flame graphs.
-/// Throws usage_problem like check_profile_file(), and failed_run if the file cannot be written.
+struct profile_file_options {
+  call_tree_options::roots root = call_tree_options::roots::functions; ///< of flame graphs
+  std::vector<std::string> notes = {}; ///< sentences for a page, see notes_on()
+};
+
+/// Writes a profile in the format that the file's ending names. Throws usage_problem like
+/// check_profile_file(), and failed_run if the file cannot be written.
 void write_profile(const std::string& path, const profile& p,
-                   call_tree_options::roots root = call_tree_options::roots::functions);
+                   const profile_file_options& options = {});
 
 } // namespace farcall::tool

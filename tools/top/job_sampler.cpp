@@ -56,6 +56,7 @@ job_sample job_sampler::take() {
     if (const auto at = looks_.find(p.file); at != looks_.end()) {
       taken.looks = at->second.all;
       taken.running = std::move(at->second.running);
+      functions_.add_names(taken);
     }
     sample.processes.push_back(std::move(taken));
     processes_.push_back(std::move(p));

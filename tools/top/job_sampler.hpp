@@ -2,6 +2,7 @@
 #pragma once
 
 #include "node_rates.hpp"
+#include "pointed_functions.hpp"
 
 #include <chrono>
 #include <functional>
@@ -40,6 +41,7 @@ class job_sampler {
   std::optional<pid_t> only_;
   unreadable_counters others_;
   std::vector<counted_process> processes_;
+  pointed_functions functions_;
   /// Results of polling; the key is the inode of a process's counters.
   std::map<ino_t, looks> looks_;
 };

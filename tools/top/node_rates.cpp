@@ -91,6 +91,7 @@ std::map<std::pair<job_key, node_id>, node_rates> nodes_of(const job_sample& sam
     own.job = job.second;
     own.node = p.counts.node;
     own.process = p.number;
+    own.program = p.program.substr(p.program.rfind('/') + 1);
     own.is_here = true;
   }
   return nodes;

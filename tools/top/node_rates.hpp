@@ -56,7 +56,8 @@ struct node_rates {
   std::string name;
   std::string machine;
   std::int64_t process = 0;
-  std::string route; ///< from the host
+  std::string route;   ///< from the host
+  std::string program; ///< name of the file that the node's process runs; empty if unknown
   /// True if the node's process is in the sample, so that its own counters are known.
   bool is_here = false;
   double calls = 0;    ///< requests per second that other nodes send to the node

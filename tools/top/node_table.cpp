@@ -43,6 +43,7 @@ std::vector<node_column> columns_for(const std::vector<node_rates>& nodes) {
   };
   add("node", false, 100, [](const auto& n) { return fmt::format("{}", n.node); });
   add("name", true, 30, [](const auto& n) { return n.name; });
+  add("program", true, 58, [](const auto& n) { return n.program.empty() ? "-" : n.program; });
   add("pid", false, 50, [](const auto& n) { return fmt::format("{}", n.process); });
   add("route", true, 40, [](const auto& n) { return n.route.empty() ? "-" : n.route; });
   add("calls/s", false, 95, [](const auto& n) { return format_number(n.calls); });
@@ -82,6 +83,23 @@ std::string padded(const std::string& text, std::size_t width, bool is_text) {
 }
 
 } // namespace
+
+std::span<const column_meaning> column_meanings() {
+  static constexpr column_meaning all[] = {
+      {"job", "process id of the job's host, if there are several jobs"},
+      {"route", "transport of the host's messages to the node"},
+      {"calls/s", "requests that the node serves in a second"},
+      {"p50, p99", "durations of calls to the node: the median and the 99th percentile, sampled"},
+      {"in, out", "bytes of messages that the node receives and sends in a second"},
+      {"copied", "bytes that the node's threads put, get and copy in a second"},
+      {"queue", "calls to the node without a reply"},
+      {"fail/s", "calls to the node that fail in a second"},
+      {"busy%", "share of polls that find a worker of the node in a handler"},
+      {"CPU%", "processor time of the node's process; 200 is two processors"},
+      {"memory", "resident memory of the node's process"},
+      {"function", "handler that the workers ran the longest"}};
+  return all;
+}
 
 void sort_nodes(std::vector<node_rates>& nodes, node_order by) {
   const auto key = [by](const node_rates& n) {
@@ -175,6 +193,7 @@ json nodes_json(const std::vector<node_rates>& nodes) {
              {"node", n.node},
              {"name", n.name},
              {"machine", n.machine},
+             {"program", n.program},
              {"pid", n.process},
              {"route", n.route},
              {"is_here", n.is_here},

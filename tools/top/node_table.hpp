@@ -7,13 +7,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace farcall::tool {
 
 /// Value by which the rows of the table are sorted.
 enum class node_order : std::uint8_t { node, calls, p99, queue, busy, processor, memory };
+
+/// Names of columns, and the meaning of their values.
+struct column_meaning {
+  std::string_view columns;
+  std::string_view meaning;
+};
+[[nodiscard]] std::span<const column_meaning> column_meanings();
 
 /// Sorts the nodes in place. The order `node` is ascending, by job and then by node. All other
 /// orders are descending.

@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace farcall::tool {
@@ -22,6 +24,7 @@ std::vector<node_rates> some_nodes() {
     nodes[i].node = static_cast<node_id>(i);
     nodes[i].name = "node " + std::to_string(i);
     nodes[i].is_here = true;
+    nodes[i].program = "solver";
   }
   nodes[1].calls = 1e6;
   nodes[1].p99 = 2000;
@@ -53,6 +56,26 @@ TEST(node_table, shows_everything_without_a_width) {
   EXPECT_THAT(lines[2], HasSubstr("solve(std::vector<double, std::allocator<double> > const&"));
   EXPECT_THAT(lines[2], HasSubstr("2.00 us"));
   EXPECT_THAT(lines[0], Not(HasSubstr("job")));
+}
+
+TEST(node_table, names_programs) {
+  const auto lines = node_table(some_nodes(), 0);
+  EXPECT_THAT(lines[0], HasSubstr("program"));
+  EXPECT_THAT(lines[1], HasSubstr("solver"));
+  auto unknown = some_nodes();
+  unknown[0].program.clear();
+  EXPECT_THAT(node_table(unknown, 0)[1], HasSubstr("node 0  -"));
+}
+
+TEST(node_table, explains_its_columns) {
+  const std::string header = node_table(some_nodes(), 0).front();
+  for (const column_meaning& c : column_meanings()) {
+    for (std::string_view name = c.columns; name != "job" && !name.empty();) {
+      const std::string_view one = name.substr(0, name.find(','));
+      EXPECT_THAT(header, HasSubstr(std::string(one)));
+      name.remove_prefix(std::min(name.size(), one.size() + 2));
+    }
+  }
 }
 
 TEST(node_table, names_the_job_if_there_are_several) {

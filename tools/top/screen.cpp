@@ -7,6 +7,8 @@
 #include <clocale>
 #include <csignal>
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 #include <curses.h>
 #include <fmt/format.h>
@@ -26,7 +28,17 @@ void watch_end_signals() {
 }
 
 constexpr const char* keys_line =
-    "q quit  p pause  sort: n node  c calls  l p99  w queue  b busy  u CPU  m memory  up/down";
+    "? help  q quit  p pause  sort: n node  c calls  l p99  w queue  b busy  u CPU  m memory";
+
+/// Keys, and their effects.
+constexpr std::pair<std::string_view, std::string_view> keys[] = {
+    {"q", "quit"},
+    {"p, space", "pause, or continue"},
+    {"up, down", "scroll"},
+    {"n", "sort by job and node"},
+    {"c, l, w", "sort by calls/s, p99 or queue"},
+    {"b, u, m", "sort by busy%, CPU% or memory"},
+    {"?", "show or hide this help"}};
 
 } // namespace
 
@@ -58,6 +70,10 @@ bool screen::take_keys() {
     switch (key) {
     case 'q':
       asked_.quits = true;
+      break;
+    case '?':
+    case 'h':
+      asked_.shows_help = !asked_.shows_help;
       break;
     case 'p':
     case ' ':
@@ -112,7 +128,13 @@ void screen::draw(const std::string& title, const std::vector<node_rates>& nodes
     mvaddnstr(row, 0, text.c_str(), columns - 1);
   };
   erase();
+  attron(A_BOLD);
   put(0, asked_.is_paused ? title + "  (paused)" : title);
+  attroff(A_BOLD);
+  if (asked_.shows_help) {
+    draw_help(rows, columns);
+    return;
+  }
   const bool has_keys = rows > 4;
   const int space = rows - 2 - (has_keys ? 1 : 0);
   const auto shown = static_cast<std::size_t>(std::max(space, 0));
@@ -127,6 +149,21 @@ void screen::draw(const std::string& title, const std::vector<node_rates>& nodes
     if (at < lines.size()) put(row + 2, lines[at]);
   }
   if (has_keys) put(rows - 1, keys_line);
+  refresh();
+}
+
+void screen::draw_help(int rows, int columns) {
+  int row = 2;
+  const auto put = [&](std::string_view name, std::string_view text) {
+    if (row >= rows) return;
+    const std::string line = fmt::format("  {:10} {}", name, text);
+    mvaddnstr(row++, 0, line.c_str(), columns - 1);
+  };
+  for (const auto& [key, effect] : keys)
+    put(key, effect);
+  ++row;
+  for (const auto& [names, meaning] : column_meanings())
+    put(names, meaning);
   refresh();
 }
 

@@ -23,6 +23,7 @@ class screen {
   struct wishes {
     node_order order = node_order::node;
     bool is_paused = false;
+    bool shows_help = false;
     bool quits = false;
   };
 
@@ -32,11 +33,13 @@ class screen {
   bool take_keys();
   [[nodiscard]] const wishes& asked() const noexcept { return asked_; }
 
-  /// Draws the screen: `title` in the first line, then as many rows of the table as fit, and a help
-  /// text on the keys in the last line.
+  /// Draws the screen: `title` in the first line, then as many rows of the table as fit, and the
+  /// keys in the last line. If the user has asked for help, explains the keys and columns instead.
   void draw(const std::string& title, const std::vector<node_rates>& nodes);
 
  private:
+  static void draw_help(int rows, int columns);
+
   wishes asked_;
   std::size_t first_row_ = 0; ///< scrolled to
 };

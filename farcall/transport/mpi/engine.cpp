@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::size_t receive_slots = 32;
 constexpr std::size_t send_slots = 64;
+/// Number of taken messages after which their receives are started again even if further messages
+/// arrive.
+constexpr std::size_t max_stopped_receives = receive_slots / 2;
 /// Largest number of messages that one poll receives, so that the lock is released again soon.
 constexpr unsigned max_arrivals = 64;
 
@@ -119,6 +122,8 @@ void engine::before_end() noexcept {
 void engine::release() noexcept {
   if (!receives_) return;
   bool is_kept = has_ended_ || is_forked_ || !is_for_caller();
+  // Start all receives, because MPI can cancel only receives that were started.
+  if (!is_kept) is_kept = !start_stopped_receives();
   has_ended_ = true;
   const time_point deadline = clock::now() + taking_back;
   if (!is_kept) {
@@ -370,8 +375,12 @@ void engine::take(const slot& s, const MPI_Status& status) noexcept {
 }
 
 unsigned engine::take_arrivals() noexcept {
+  // A single message after an empty poll is probably a call or a reply for which a thread waits. To
+  // let that thread go on at once, do not poll for further messages, and start the receive again
+  // only in a later poll.
+  const unsigned most = had_arrivals_ ? max_arrivals : 1;
   unsigned done = 0;
-  while (done < max_arrivals) {
+  while (done < most && stopped_receives_ < receive_slots) {
     slot& s = receives_[next_receive_];
     int has_come = 0;
     MPI_Status status;
@@ -380,15 +389,27 @@ unsigned engine::take_arrivals() noexcept {
     // Drop the message if MPI reports an error. The message was then longer than any message of
     // this library.
     if (result == MPI_SUCCESS) take(s, status);
-    if (::MPI_Start(&s.request) != MPI_SUCCESS) {
-      log::error("MPI receives no more");
-      has_ended_ = true;
-      break;
-    }
     next_receive_ = (next_receive_ + 1) % receive_slots;
+    ++stopped_receives_;
     ++done;
+    if (stopped_receives_ >= max_stopped_receives && !start_stopped_receives()) break;
   }
+  had_arrivals_ = done != 0;
+  if (done == 0 && stopped_receives_ != 0) (void)start_stopped_receives();
   return done;
+}
+
+/// Starts the receives again whose messages were taken, in the order of the messages. Returns false
+/// if MPI receives no more.
+bool engine::start_stopped_receives() noexcept {
+  for (; stopped_receives_ != 0; --stopped_receives_) {
+    const std::size_t at = (next_receive_ + receive_slots - stopped_receives_) % receive_slots;
+    if (::MPI_Start(&receives_[at].request) == MPI_SUCCESS) continue;
+    log::error("MPI receives no more");
+    has_ended_ = true;
+    return false;
+  }
+  return true;
 }
 
 unsigned engine::progress() noexcept {

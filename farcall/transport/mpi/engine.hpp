@@ -157,6 +157,7 @@ class engine final : public message_link, private fork_observer, private user {
 
   void start_receives();
   unsigned take_arrivals() noexcept;
+  [[nodiscard]] bool start_stopped_receives() noexcept;
   void take(const slot& s, const MPI_Status& status) noexcept;
   void reap_sends() noexcept;
   unsigned end_transfers() noexcept;
@@ -187,6 +188,10 @@ class engine final : public message_link, private fork_observer, private user {
   /// Index of the receive that MPI completes next. MPI completes the receives in the order in which
   /// they were started.
   std::size_t next_receive_ = 0;
+  /// Number of receives before next_receive_ whose messages were taken, and which were not started
+  /// again.
+  std::size_t stopped_receives_ = 0;
+  bool had_arrivals_ = false; ///< true if the last poll has taken messages
   std::unique_ptr<slot[]> sends_;
   std::vector<slot*> free_sends_;
   std::size_t sending_ = 0;

@@ -63,6 +63,7 @@ class mpi_transport final : public message_transport, private engine::receiver {
 
   reachability reachability_of(const card& peer) const override {
     if (peer.id == site().self) return {false, 0, "the node itself"};
+    if (!has_number_for_lanes(peer.id)) return {false, 0, high_number};
     const auto bytes = bytes_for(peer, "mpi");
     if (bytes.empty()) return {false, 0, "the node has no MPI, or none that farcall can use"};
     try {

@@ -7,8 +7,9 @@
 namespace farcall::mpi {
 
 void peer_table::admit(const card& peer) {
-  if (peer.id >= known_.size()) return;
-  entry& e = known_[peer.id];
+  entry* const there = known_.find_or_make(peer.id);
+  if (there == nullptr) return;
+  entry& e = *there;
   if (e.is_admitted.load(std::memory_order_relaxed)) return;
   const address its = decode_address(bytes_for(peer, "mpi"));
   if (its.rank >= static_cast<std::uint32_t>(ranks_)) {
@@ -28,7 +29,7 @@ void peer_table::admit(const card& peer) {
 bool peer_table::is_inside(node_id peer, std::uint64_t address,
                            std::uint64_t bytes) const noexcept {
   if (!is_admitted(peer)) return false;
-  const entry& e = known_[peer];
+  const entry& e = *known_.find(peer);
   return std::any_of(e.windows.get(), e.windows.get() + e.window_count,
                      [&](const memory_window& w) {
                        const std::uint64_t offset = address - w.address;
@@ -37,7 +38,9 @@ bool peer_table::is_inside(node_id peer, std::uint64_t address,
 }
 
 connection& peer_table::use(node_id peer) {
-  entry& e = known_.at(peer);
+  entry* const there = known_.find_or_make(peer);
+  if (there == nullptr) throw malformed_message("there is no node with that number");
+  entry& e = *there;
   if (!e.used) {
     auto made = std::make_unique<connection>();
     made->node = peer;
@@ -55,7 +58,7 @@ connection& peer_table::connected(node_id peer) {
                       peer);
   }
   if (to.rank < 0) {
-    const entry& e = known_[peer];
+    const entry& e = *known_.find(peer);
     to.key = e.key;
     to.tag = e.tag;
     to.rank = e.rank;

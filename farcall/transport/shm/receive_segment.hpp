@@ -28,17 +28,21 @@ enum class lane_state : std::uint32_t {
 };
 
 /// Packs a lane's state and the number of its opener into one word. If the opener dies after it has
-/// claimed the lane, the word still says whose lane it was, so that the lane can be freed.
-[[nodiscard]] constexpr std::uint32_t lane_word(lane_state state, node_id opener) noexcept {
-  return static_cast<std::uint32_t>(state) | opener << 8;
+/// claimed the lane, the word still says whose lane it was, so that the lane can be freed. The word
+/// has the whole number, with the epoch, because a process whose node has failed may still run, and
+/// may claim a lane when another node has the place.
+[[nodiscard]] constexpr std::uint64_t lane_word(lane_state state, node_id opener) noexcept {
+  return static_cast<std::uint64_t>(state) | std::uint64_t{opener} << 32;
 }
-[[nodiscard]] constexpr lane_state state_of(std::uint32_t word) noexcept {
+[[nodiscard]] constexpr lane_state state_of(std::uint64_t word) noexcept {
   return static_cast<lane_state>(word & 0xff);
 }
-[[nodiscard]] constexpr node_id opener_of(std::uint32_t word) noexcept { return word >> 8; }
+[[nodiscard]] constexpr node_id opener_of(std::uint64_t word) noexcept {
+  return static_cast<node_id>(word >> 32);
+}
 
 struct alignas(line_bytes) lane_control {
-  std::atomic<std::uint32_t> word{0}; ///< value from lane_word(); written by opener and receiver
+  std::atomic<std::uint64_t> word{0}; ///< value from lane_word(); written by opener and receiver
   std::uint32_t doorbell = 0;         ///< index of the opener's doorbell, which replies notify
   std::uint32_t worker = 0;
   std::uint32_t own_worker = 0;

@@ -96,7 +96,7 @@ TEST(receive_segment, all_lanes_are_free_at_first) {
 
 TEST(receive_segment, state_and_opener_share_a_word) {
   for (const node_id opener : {0U, 1U, 250U, (1U << 24) - 1}) {
-    const std::uint32_t word = lane_word(lane_state::closing, opener);
+    const std::uint64_t word = lane_word(lane_state::closing, opener);
     EXPECT_EQ(state_of(word), lane_state::closing);
     EXPECT_EQ(opener_of(word), opener);
   }
@@ -209,7 +209,7 @@ TEST(hostile_lane, a_sensible_one_is_served) {
 
 TEST(hostile_lane, impossible_openers_are_not_served) {
   two_nodes n;
-  for (const node_id opener : {0U, 2U, 1000U, (1U << 24) - 1}) {
+  for (const node_id opener : {0U, 2U, 1000U, (1U << 24) - 1, successor_of(1), no_node}) {
     n.forge_lane(0, lane_state::open, opener, 0);
     EXPECT_FALSE(n.t->accept()) << opener;
   }
@@ -265,6 +265,111 @@ TEST(hostile_lane, is_not_served_without_a_valid_peer_segment) {
   EXPECT_FALSE(n.t->accept());
   EXPECT_THROW((void)n.t->open(2, {}), malformed_message);
   EXPECT_FALSE(n.t->is_lane_to_come(2));
+}
+
+// ---- a node with the place of an ended one ------------------------------------------------------
+
+/// Node 0, node 2, which has failed, and a node that has got the place of node 2.
+struct place_given_again : two_nodes {
+  static constexpr node_id former = 2;
+  static constexpr node_id later = successor_of(former);
+
+  segment receive_segment_of_former = formatted();
+  segment receive_segment_of_later = formatted();
+  segment window_of_former = segment::create("farcall-test-window", 4096);
+  segment window_of_later = segment::create("farcall-test-window", 4096);
+
+  place_given_again() {
+    meet(former, receive_segment_of_former, window_of_former);
+    std::byte byte{7};
+    EXPECT_TRUE(t->rma_engine()->put(former, 0x10000, &byte, 1, no_deadline));
+    t->forget(former);
+    meet(later, receive_segment_of_later, window_of_later);
+  }
+
+  void meet(node_id node, const segment& receives, const segment& window) {
+    node_memory of{node, second_view(receives), {}};
+    of.windows.push_back(second_view(window));
+    EXPECT_TRUE(t->take_memory(of));
+    card its;
+    its.id = node;
+    its.machine = "here";
+    its.windows = {{0x10000, window.size()}};
+    t->admit(its);
+  }
+};
+
+TEST(shm_place, a_late_lane_of_the_former_node_is_freed) {
+  place_given_again n;
+  n.forge_lane(0, lane_state::open, place_given_again::former, 5);
+  n.forge_lane(1, lane_state::open, place_given_again::later, 5);
+  const std::optional<endpoint> c = n.t->accept();
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->peer, place_given_again::later);
+  EXPECT_EQ(c->in.base, n.own.request_ring(1));
+  EXPECT_FALSE(n.t->accept());
+  EXPECT_EQ(state_of(n.own.lane(0).word.load()), lane_state::free);
+}
+
+TEST(shm_place, the_former_nodes_end_frees_only_its_lanes) {
+  place_given_again n;
+  n.forge_lane(0, lane_state::claimed, place_given_again::former, 5);
+  n.forge_lane(1, lane_state::claimed, place_given_again::later, 5);
+  n.t->forget(place_given_again::former);
+  EXPECT_EQ(state_of(n.own.lane(0).word.load()), lane_state::free);
+  EXPECT_EQ(state_of(n.own.lane(1).word.load()), lane_state::claimed);
+  EXPECT_EQ(opener_of(n.own.lane(1).word.load()), place_given_again::later);
+}
+
+TEST(shm_place, a_late_copy_for_the_former_node_is_refused) {
+  place_given_again n;
+  rma_engine& copies = *n.t->rma_engine();
+  std::byte byte{1};
+  EXPECT_FALSE(copies.put(place_given_again::former, 0x10000, &byte, 1, no_deadline));
+  EXPECT_FALSE(copies.get(place_given_again::former, 0x10000, &byte, 1, no_deadline));
+  EXPECT_EQ(copies.map(place_given_again::former, 0x10000, 1).here, nullptr);
+  EXPECT_EQ(n.window_of_former.data()[0], std::byte{7});
+  EXPECT_EQ(n.window_of_later.data()[0], std::byte{0});
+  EXPECT_TRUE(copies.put(place_given_again::later, 0x10000, &byte, 1, no_deadline));
+  EXPECT_EQ(n.window_of_later.data()[0], std::byte{1});
+}
+
+TEST(shm_place, closing_a_lost_lane_leaves_the_later_nodes_lanes) {
+  two_nodes n;
+  const segment of_former = formatted();
+  const segment of_later = formatted();
+  const node_id former = 2;
+  const node_id later = successor_of(former);
+  node_memory first{former, second_view(of_former), {}};
+  const std::byte* const address = first.receive_segment.data();
+  EXPECT_TRUE(n.t->take_memory(first));
+  const endpoint lost = n.t->open(former, {});
+  n.t->forget(former);
+  EXPECT_THROW((void)n.t->open(former, {}), node_failed);
+  EXPECT_FALSE(n.t->is_lane_to_come(former));
+  node_memory second{later, second_view(of_later), {}};
+  EXPECT_TRUE(n.t->take_memory(second));
+  const endpoint good = n.t->open(later, {});
+  // The memory of the later node has the addresses of the former node's, and the two lanes have the
+  // same index.
+  EXPECT_EQ(good.in.base, lost.in.base);
+  EXPECT_GE(good.in.base, address);
+  n.t->close(lost);
+  const receive_segment there = receive_segment::view(of_later);
+  EXPECT_EQ(state_of(there.lane(0).word.load()), lane_state::open);
+  n.t->close(good);
+  EXPECT_EQ(state_of(there.lane(0).word.load()), lane_state::closing);
+}
+
+TEST(shm_place, lanes_to_the_later_node_are_in_its_memory) {
+  place_given_again n;
+  const receive_segment there = receive_segment::view(n.receive_segment_of_later);
+  const endpoint c = n.t->open(place_given_again::later, {});
+  EXPECT_EQ(c.peer, place_given_again::later);
+  EXPECT_EQ(opener_of(there.lane(0).word.load()), 0U);
+  EXPECT_EQ(state_of(there.lane(0).word.load()), lane_state::open);
+  n.t->close(c);
+  EXPECT_EQ(state_of(there.lane(0).word.load()), lane_state::closing);
 }
 
 // ---- reachability -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <shared_mutex>
 #include <span>
 #include <unordered_set>
 #include <utility>
@@ -32,22 +33,21 @@ bool has_true_addresses(const card& peer) {
   return peer.architecture.empty() || (::uname(&own) == 0 && peer.architecture == own.machine);
 }
 
-/// Returns the id of a lane: the node that has the lane's receive segment, and the lane's index in
-/// that segment. The serial number distinguishes the lane from earlier lanes at the same index.
-constexpr std::uint64_t endpoint_id(std::uint32_t serial, node_id receive_segment_of,
+/// Returns the id of a lane: its index in the receive segment that has it, and whether this is the
+/// own receive segment or the peer's. The serial number distinguishes the lane from earlier lanes
+/// at the same index.
+constexpr std::uint64_t endpoint_id(std::uint32_t serial, bool is_own_segment,
                                     std::uint32_t lane) noexcept {
-  return std::uint64_t{serial} << 32 | receive_segment_of << 16 | lane;
+  return std::uint64_t{serial} << 32 | (is_own_segment ? 0x10000U : 0U) | lane;
 }
 constexpr std::uint32_t serial_of(const endpoint& end) noexcept {
   return static_cast<std::uint32_t>(end.id >> 32);
 }
-constexpr node_id receive_segment_of(const endpoint& end) noexcept {
-  return static_cast<std::uint32_t>(end.id) >> 16;
-}
+constexpr bool is_in_own_segment(const endpoint& end) noexcept { return (end.id & 0x10000) != 0; }
 constexpr std::uint32_t lane_of(const endpoint& end) noexcept {
   return static_cast<std::uint32_t>(end.id) & 0xffff;
 }
-static_assert(max_receive_segment_lanes <= 65536 && max_node_numbers <= 65536);
+static_assert(max_receive_segment_lanes <= 65536);
 
 /// Number of bytes at the start of each ring that are mapped when the lane is opened or accepted.
 /// Mapping more would be wasteful, because most lanes carry few messages. In a job in which all
@@ -64,47 +64,52 @@ void prefault_rings(const receive_segment& of, std::uint32_t lane) noexcept {
 /// cross-memory attach.
 class shm_rma_engine final : public rma_engine {
  public:
-  struct window {
-    mapped_window range;
-    std::shared_ptr<const segment> memory; ///< keeps the range mapped
-  };
   struct target {
     /// Process number of the peer, for cross-memory attach. Zero before the peer joins, after it
     /// has failed, and if cross-memory attach cannot use the peer's addresses.
     std::atomic<pid_t> pid{0};
-    std::vector<window> windows;
+    std::mutex mutex;
+    std::vector<held_window> windows; ///< guarded by the mutex; empty after the peer has failed
   };
 
   explicit shm_rma_engine(std::size_t nodes) : targets_(nodes) {}
 
-  void admit(const card& peer, const std::vector<std::shared_ptr<const segment>>& windows) {
-    auto t = std::make_unique<target>();
+  /// Adds the peer with its windows, which are in the order of the card.
+  void admit(const card& peer, std::vector<segment> windows) {
+    auto made = targets_.make(peer.id);
+    target* const t = &made->value;
     for (std::size_t i = 0; i < std::min(windows.size(), peer.windows.size()); ++i) {
-      const segment& memory = *windows[i];
+      const auto memory = std::make_shared<const segment>(std::move(windows[i]));
       t->windows.push_back(
-          {{peer.windows[i].address, std::min<std::uint64_t>(peer.windows[i].bytes, memory.size()),
-            memory.data()},
-           windows[i]});
+          {{peer.windows[i].address, std::min<std::uint64_t>(peer.windows[i].bytes, memory->size()),
+            memory->data()},
+           memory});
     }
     t->pid.store(has_true_addresses(peer) ? static_cast<pid_t>(peer.pid) : 0,
                  std::memory_order_relaxed);
-    targets_.publish(peer.id, std::move(t));
+    targets_.publish(std::move(made));
   }
 
-  /// Clears the peer's process number, because the system may soon give that number to another
-  /// process.
+  /// Unmaps the peer's windows, except windows that are still in use. Clears the peer's process
+  /// number, because the system may soon give that number to another process.
   void forget(node_id peer) noexcept {
-    if (target* const t = targets_.find(peer)) t->pid.store(0, std::memory_order_relaxed);
+    target* const t = targets_.find(peer);
+    if (t == nullptr) return;
+    t->pid.store(0, std::memory_order_relaxed);
+    // Declared before the guard, so that the windows are unmapped after the mutex was unlocked.
+    std::vector<held_window> unused;
+    const std::lock_guard guard(t->mutex);
+    unused.swap(t->windows);
   }
 
-  mapped_window window_at(node_id peer, std::uint64_t address) noexcept override {
-    const window* const found = find_window(peer, address);
-    return found == nullptr ? mapped_window{} : found->range;
-  }
-
-  std::shared_ptr<const void> hold_window(node_id peer, std::uint64_t address) noexcept override {
-    const window* const found = find_window(peer, address);
-    return found == nullptr ? nullptr : found->memory;
+  held_window window_at(node_id peer, std::uint64_t address) noexcept override {
+    target* const t = targets_.find(peer);
+    if (t == nullptr) return {};
+    const std::lock_guard guard(t->mutex);
+    for (const held_window& w : t->windows) {
+      if (address - w.range.address < w.range.bytes) return w;
+    }
+    return {};
   }
 
   bool copies_from_both_ends(node_id peer) noexcept override {
@@ -114,8 +119,8 @@ class shm_rma_engine final : public rma_engine {
 
   bool put(node_id peer, std::uint64_t to, const std::byte* from, std::uint64_t bytes,
            time_point deadline) noexcept override {
-    if (std::byte* here = map(peer, to, bytes)) {
-      copy_bytes(here, from, bytes);
+    if (const held_bytes mapped = map(peer, to, bytes); mapped.here != nullptr) {
+      copy_bytes(mapped.here, from, bytes);
       return true;
     }
     return attach_copy(::process_vm_writev, peer, const_cast<std::byte*>(from), to, bytes,
@@ -124,24 +129,14 @@ class shm_rma_engine final : public rma_engine {
 
   bool get(node_id peer, std::uint64_t from, std::byte* to, std::uint64_t bytes,
            time_point deadline) noexcept override {
-    if (const std::byte* here = map(peer, from, bytes)) {
-      copy_bytes(to, here, bytes);
+    if (const held_bytes mapped = map(peer, from, bytes); mapped.here != nullptr) {
+      copy_bytes(to, mapped.here, bytes);
       return true;
     }
     return attach_copy(::process_vm_readv, peer, to, from, bytes, deadline);
   }
 
  private:
-  /// Returns the window of the peer that contains the address, or null if there is none.
-  [[nodiscard]] const window* find_window(node_id peer, std::uint64_t address) const noexcept {
-    const target* const t = targets_.find(peer);
-    if (t == nullptr) return nullptr;
-    for (const window& w : t->windows) {
-      if (address - w.range.address < w.range.bytes) return &w;
-    }
-    return nullptr;
-  }
-
   template <class Call>
   bool attach_copy(Call call, node_id peer, std::byte* here, std::uint64_t there,
                    std::uint64_t bytes, time_point deadline) noexcept {
@@ -211,16 +206,19 @@ class shm_transport final : public transport {
       all.erase(all.begin());
       take(peer.id, std::move(receives), std::move(all));
     }
-    if (const peer_entry* const p = peers_.find(peer.id)) rma_engine_.admit(peer, p->windows);
+    if (peer_entry* const p = peers_.find(peer.id))
+      rma_engine_.admit(peer, std::exchange(p->windows, {}));
   }
 
   endpoint open(node_id peer, const lane_shape& shape) override {
     peer_entry* const p = peers_.find(peer);
     if (p == nullptr) throw error(node_text(peer) + " has shared no memory with this node", peer);
+    const std::shared_lock addresses(addresses_mutex_);
+    if (p->is_gone) throw node_failed(node_text(peer) + " has ended", peer);
     const receive_segment& there = seen(*p);
     for (std::uint32_t i = 0; i < there.lanes(); ++i) {
       lane_control& block = there.lane(i);
-      std::uint32_t expected = lane_word(lane_state::free, 0);
+      std::uint64_t expected = lane_word(lane_state::free, 0);
       // Load the state before trying to change it. A thread that waits for a lane gets here often,
       // and must not write to the lane's cache line each time.
       if (block.word.load(std::memory_order_relaxed) != expected) continue;
@@ -246,6 +244,8 @@ class shm_transport final : public transport {
     // called for the peer, and so has not run out of lanes. Acquire, paired with the release store
     // in seen(), so that the view of the segment is complete.
     if (p == nullptr || !p->is_seen.load(std::memory_order_acquire)) return false;
+    const std::shared_lock addresses(addresses_mutex_);
+    if (p->is_gone) return false;
     const receive_segment& there = p->receive_segment;
     for (std::uint32_t i = 0; i < there.lanes(); ++i) {
       const lane_state state = state_of(there.lane(i).word.load(std::memory_order_relaxed));
@@ -267,7 +267,7 @@ class shm_transport final : public transport {
       lane_control& block = own_.own_receive_segment.lane(i);
       // Acquire, paired with the release store in set_up(), so that all writes of the opener to the
       // lane are visible.
-      const std::uint32_t word = block.word.load(std::memory_order_acquire);
+      const std::uint64_t word = block.word.load(std::memory_order_acquire);
       const lane_state state = state_of(word);
       if (state != lane_state::open && state != lane_state::closing) continue;
       const node_id opener = opener_of(word);
@@ -278,6 +278,12 @@ class shm_transport final : public transport {
       // repair such a lane, which stays unserved. Also skip a lane of a node that is not known yet.
       // A later call accepts that lane, once the node is known.
       peer_entry* const p = peers_.find(opener);
+      if (p != nullptr && p->is_gone) {
+        // The process of a failed peer has opened this lane late. The flag is read without its
+        // lock, because forget() does not run at the same time.
+        block.word.store(lane_word(lane_state::free, 0), std::memory_order_release);
+        continue;
+      }
       if (p == nullptr || doorbell_index >= receive_segment_doorbells) continue;
       std::span<doorbell> doorbells;
       try {
@@ -301,7 +307,7 @@ class shm_transport final : public transport {
 
   void close(const endpoint& end) noexcept override {
     const std::uint32_t lane = lane_of(end);
-    if (receive_segment_of(end) == own_.self) {
+    if (is_in_own_segment(end)) {
       if (accepted_[lane] != serial_of(end)) return;
       accepted_[lane] = 0;
       // Release, paired with the acquire exchange in open(), so that this node no longer polls the
@@ -316,9 +322,13 @@ class shm_transport final : public transport {
       const std::lock_guard guard(mutex_);
       if (opened_.erase(end.id) == 0) return;
     }
-    const receive_segment& there = peers_.find(receive_segment_of(end))->receive_segment;
+    const std::shared_lock addresses(addresses_mutex_);
+    const peer_entry& peer = *peers_.find(end.peer);
+    // The addresses of a peer that has ended may have the memory of another peer.
+    if (peer.is_gone) return;
+    const receive_segment& there = peer.receive_segment;
     lane_control& block = there.lane(lane);
-    std::uint32_t expected = lane_word(lane_state::open, own_.self);
+    std::uint64_t expected = lane_word(lane_state::open, own_.self);
     // Release, paired with the acquire load in is_closed(), so that a receiver that finds the lane
     // closed also sees all records in it.
     if (block.word.compare_exchange_strong(expected, lane_word(lane_state::closing, own_.self),
@@ -331,10 +341,24 @@ class shm_transport final : public transport {
     rma_engine_.forget(peer);
     for (std::uint32_t i = 0; i < own_.own_receive_segment.lanes_claimed(); ++i) {
       lane_control& block = own_.own_receive_segment.lane(i);
-      const std::uint32_t word = block.word.load(std::memory_order_acquire);
+      const std::uint64_t word = block.word.load(std::memory_order_acquire);
       if (accepted_[i] != 0 || state_of(word) == lane_state::free || opener_of(word) != peer)
         continue;
       block.word.store(lane_word(lane_state::free, 0), std::memory_order_release);
+    }
+    // Keep the addresses of the peer's receive segment mapped, because threads may still look for
+    // replies in the rings of lanes that have failed, and may notify doorbells there. These threads
+    // find no records in zeroed memory. The memory of a later node may get the addresses: then such
+    // a thread may find a record, which it does not read, because the lane has failed, and may wake
+    // a thread of the later node, which finds nothing to do.
+    peer_entry* const p = peers_.find(peer);
+    const std::lock_guard addresses(addresses_mutex_);
+    if (p == nullptr || std::exchange(p->is_gone, true)) return;
+    p->memory.detach();
+    try {
+      unused_.push_back(std::move(p->memory));
+    } catch (const std::bad_alloc&) {
+      // Without memory for the list, the addresses stay unused until the job ends.
     }
   }
 
@@ -364,15 +388,23 @@ class shm_transport final : public transport {
   }
 
   void take(node_id node, segment receives, std::vector<segment> windows) {
-    auto entry = std::make_unique<peer_entry>();
-    entry->memory = std::move(receives);
-    // Close the files' descriptors. The mappings of the files stay.
-    entry->memory.close_file();
-    for (segment& window : windows) {
-      window.close_file();
-      entry->windows.push_back(std::make_shared<const segment>(std::move(window)));
+    auto made = peers_.make(node);
+    peer_entry& entry = made->value;
+    {
+      // Use the addresses of a node that has ended. Otherwise a job that starts nodes again and
+      // again would have ever more mappings.
+      const std::lock_guard addresses(addresses_mutex_);
+      const auto used = std::find_if(unused_.begin(), unused_.end(),
+                                     [&](segment& old) { return receives.move_over(old); });
+      if (used != unused_.end()) unused_.erase(used);
     }
-    peers_.publish(node, std::move(entry));
+    entry.memory = std::move(receives);
+    // Close the files' descriptors. The mappings of the files stay.
+    entry.memory.close_file();
+    for (segment& window : windows)
+      window.close_file();
+    entry.windows = std::move(windows);
+    peers_.publish(std::move(made));
     // Make this node's threads call accept() again, because accept() has skipped the lanes that the
     // new node has opened before this node knew it.
     const receive_segment& own = own_.own_receive_segment;
@@ -384,12 +416,13 @@ class shm_transport final : public transport {
   }
 
   struct peer_entry {
-    segment memory; ///< its receive segment
+    segment memory;       ///< its receive segment; empty once `is_gone` is true
+    bool is_gone = false; ///< true once the peer has failed; guarded by addresses_mutex_
     /// Set before `is_seen` becomes true, and constant from then on.
     shm::receive_segment receive_segment;
     std::atomic<bool> is_seen{false};
-    /// Windows of the peer, in the order of its card.
-    std::vector<std::shared_ptr<const segment>> windows;
+    /// Windows of the peer, in the order of its card; empty after the peer was admitted.
+    std::vector<segment> windows;
   };
 
   /// Returns the receive segment of a peer. This function reads the segment only when the first
@@ -435,7 +468,7 @@ class shm_transport final : public transport {
     end.peer = peer;
     end.worker = shape.worker;
     end.own_worker = shape.own_worker;
-    end.id = endpoint_id(next_serial(), peer, lane);
+    end.id = endpoint_id(next_serial(), false, lane);
     try {
       const std::lock_guard guard(mutex_);
       opened_.insert(end.id);
@@ -466,7 +499,7 @@ class shm_transport final : public transport {
     end.peer = opener;
     end.worker = block.worker;
     end.own_worker = block.own_worker != 0;
-    end.id = endpoint_id(accepted_[lane], own_.self, lane);
+    end.id = endpoint_id(accepted_[lane], true, lane);
     return end;
   }
 
@@ -476,6 +509,10 @@ class shm_transport final : public transport {
   std::vector<std::uint32_t> accepted_;
   std::atomic<std::uint32_t> last_serial_{0};
   std::mutex mutex_;
+  /// Excludes accesses to the lanes of a peer's receive segment, which hold it shared, from changes
+  /// of the memory at its addresses. Taken before mutex_ if both are needed.
+  mutable std::shared_mutex addresses_mutex_;
+  std::vector<segment> unused_; ///< memory of peers that have ended; guarded by addresses_mutex_
   std::unordered_set<std::uint64_t> opened_; ///< ids of the lanes that this node has opened;
                                              ///< guarded by mutex_
   shm_rma_engine rma_engine_;

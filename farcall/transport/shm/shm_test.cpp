@@ -9,5 +9,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         backend{.place = "threads", .make = &shm_pair, .max_lanes = shm::receive_segment_lanes},
         backend{.place = "processes", .make = &shm_pair, .max_lanes = shm::receive_segment_lanes}));
+INSTANTIATE_TEST_SUITE_P(later_shm, transport_conformance,
+                         ::testing::Values(backend{.place = "threads",
+                                                   .make = &later_shm_pair,
+                                                   .max_lanes = shm::receive_segment_lanes}));
 
 } // namespace farcall::conformance

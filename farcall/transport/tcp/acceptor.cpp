@@ -140,11 +140,11 @@ void acceptor::receive(std::uint64_t number) {
     return;
   }
   v.have += static_cast<std::size_t>(got);
-  if (v.have < sizeof v.first) return;
+  if (v.have < deciding_bytes(v.first, v.have)) return;
   if (v.first.magic == preamble_magic && v.first.version != connection_version) {
     reply(v.socket.get(), admission::other_version);
   }
-  if (const char* const flaw = flaw_of(v.first)) {
+  if (const std::string flaw = flaw_of(v.first); !flaw.empty()) {
     send_away(number, refusal_cause::protocol, flaw);
     return;
   }

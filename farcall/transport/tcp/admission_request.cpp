@@ -105,7 +105,7 @@ bool admission_request::receive_replies() {
 }
 
 bool admission_request::receive(candidate& from) {
-  while (from.have < sizeof from.reply) {
+  while (from.have < deciding_bytes(from.reply, from.have)) {
     const ssize_t got =
         ::recv(from.socket.get(), reinterpret_cast<std::byte*>(&from.reply) + from.have,
                sizeof from.reply - from.have, MSG_DONTWAIT);
@@ -115,8 +115,9 @@ bool admission_request::receive(candidate& from) {
     if (got == 0) throw error("it ended the connection; is it a server of farcall?");
     from.have += static_cast<std::size_t>(got);
   }
-  const bool is_asked_for_key =
-      from.reply.magic == preamble_magic && from.reply.word == admission::needs_key;
+  const bool is_asked_for_key = from.reply.magic == preamble_magic &&
+                                from.reply.version == connection_version &&
+                                from.reply.word == admission::needs_key;
   if (is_asked_for_key && first_.is_encrypted != 0) {
     throw error("it says that this program connects without a key, although it has one: a party on "
                 "the network path may have changed the messages");

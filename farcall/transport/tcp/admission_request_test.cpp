@@ -108,13 +108,40 @@ TEST_F(admission_request_test, reports_the_servers_reason) {
   }
 }
 
-TEST_F(admission_request_test, distinguishes_other_programs_from_other_versions) {
+TEST_F(admission_request_test, names_the_release_of_a_server_of_another_version) {
   const unique_fd server = taken_from(listener_, request_);
   admission_message said;
   said.word = admission::come_in;
   said.version = connection_version + 1;
+  said.release = 0x000200;
+  // The rest of a later admission may be of any length: only its first bytes are read.
+  const auto* const bytes = reinterpret_cast<const char*>(&said);
+  ASSERT_EQ(::send(server.get(), bytes, 13, MSG_NOSIGNAL), 13);
+  EXPECT_FALSE(advance_once(request_));
+  ASSERT_EQ(::send(server.get(), bytes + 13, 7, MSG_NOSIGNAL), 7);
+  EXPECT_THAT(to_end_of(request_),
+              ThrowsMessage<error>(AllOf(HasSubstr("another version of farcall"),
+                                         HasSubstr("farcall " + release_text(this_release)),
+                                         HasSubstr("farcall 0.2.0"))));
+}
+
+TEST_F(admission_request_test, names_the_versions_of_servers_without_a_release) {
+  const unique_fd server = taken_from(listener_, request_);
+  // The admission of connection version 8: magic, version, and the word for another version.
+  struct {
+    std::uint64_t magic = preamble_magic;
+    std::uint32_t version = 8;
+    admission word = admission::other_version;
+  } const said;
+  static_assert(sizeof said == 16);
   say(server, said);
-  EXPECT_THAT(to_end_of(request_), ThrowsMessage<error>(HasSubstr("another version of farcall")));
+  EXPECT_THAT(to_end_of(request_),
+              ThrowsMessage<error>(AllOf(HasSubstr("connection version 8) there"),
+                                         HasSubstr("wire version " + std::to_string(wire_version)),
+                                         HasSubstr("wire version 16 or less"))));
+}
+
+TEST_F(admission_request_test, distinguishes_other_programs_from_servers) {
   admission_request other({where(listener_)}, "that server", first_);
   const unique_fd stranger = taken_from(listener_, other);
   const std::string greeting = "220 mail.example ESMTP";

@@ -78,7 +78,7 @@ class connections : public testing::TestWithParam<bool> {
       return ::recv(come->get(), &first, sizeof first, MSG_DONTWAIT) ==
              static_cast<ssize_t>(sizeof first);
     }));
-    EXPECT_EQ(flaw_of(first), nullptr);
+    EXPECT_EQ(flaw_of(first), "");
     return std::move(*come);
   }
 
@@ -214,6 +214,19 @@ TEST_P(connections, report_why_a_server_refuses_them) {
   ASSERT_EQ(::send(taken.get(), &word, sizeof word, MSG_NOSIGNAL),
             static_cast<ssize_t>(sizeof word));
   EXPECT_THAT(dialling.get().why, HasSubstr("it is draining"));
+}
+
+TEST_P(connections, name_the_release_of_an_end_of_another_version) {
+  told_outcome dialling = dial_it({where(first_)});
+  const unique_fd taken = taken_from(first_);
+  admission_message word;
+  word.version = connection_version + 1;
+  word.release = 0x000200;
+  word.word = admission::other_version;
+  ASSERT_EQ(::send(taken.get(), &word, sizeof word, MSG_NOSIGNAL),
+            static_cast<ssize_t>(sizeof word));
+  EXPECT_THAT(dialling.get().why, AllOf(HasSubstr("farcall " + release_text(this_release)),
+                                        HasSubstr("farcall 0.2.0")));
 }
 
 TEST_P(connections, without_a_key_stay_within_one_user) {

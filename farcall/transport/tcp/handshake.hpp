@@ -2,10 +2,13 @@
 #pragma once
 
 #include <farcall/base/node_id.hpp>
+#include <farcall/base/version.hpp>
+#include <farcall/transport/wire_release.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 /// The first bytes of every connection (docs/wire.md). First, an unencrypted preamble says which
 /// node the connection is for. On a control connection, the server replies with its admission. On
@@ -16,7 +19,11 @@ namespace farcall::tcp {
 
 inline constexpr std::uint64_t preamble_magic = 0x0a6c6c6163726166; // "farcall\n"
 /// Version of the format of all bytes that a connection carries before the nodes send their cards.
-inline constexpr std::uint32_t connection_version = 8;
+inline constexpr std::uint32_t connection_version = 9;
+/// First connection version in which preamble and admission name the sender's release. In these and
+/// all later versions, both begin with the same 20 bytes, so that each end can name the release of
+/// the other end, whichever bytes follow.
+inline constexpr std::uint32_t first_connection_version_with_release = 9;
 
 enum class connection_kind : std::uint32_t {
   control = 1,   ///< a host asks a server for a node
@@ -37,15 +44,19 @@ inline constexpr std::size_t job_key_bytes = 32;
 struct preamble {
   std::uint64_t magic = preamble_magic;
   std::uint32_t version = connection_version;
+  std::uint32_t release = this_release;
+  std::uint32_t wire = wire_version;
   connection_kind kind{};
   std::uint32_t is_encrypted = 0;
   std::uint32_t to = 0; ///< node
   job_name job{};
 };
-static_assert(sizeof(preamble) == 40);
+static_assert(sizeof(preamble) == 48 && offsetof(preamble, kind) == 20);
 
-/// Returns a text that says why the preamble is invalid, or null if it is valid.
-[[nodiscard]] const char* flaw_of(const preamble& p) noexcept;
+/// Returns a text that says why the preamble is invalid, or an empty text if it is valid. The first
+/// deciding_bytes() of the preamble must have arrived. If the preamble is of another version, the
+/// text names both releases.
+[[nodiscard]] std::string flaw_of(const preamble& p);
 
 /// The server's reply on a control connection. The reply is not encrypted, so that a client that is
 /// refused can read the reason.
@@ -64,14 +75,26 @@ enum class admission : std::uint32_t {
 struct admission_message {
   std::uint64_t magic = preamble_magic;
   std::uint32_t version = connection_version;
+  std::uint32_t release = this_release;
+  std::uint32_t wire = wire_version;
   admission word{};
 };
-static_assert(sizeof(admission_message) == 16);
+static_assert(sizeof(admission_message) == 24 && offsetof(admission_message, word) == 20);
+
+/// Returns the number of bytes of a preamble or admission that must have arrived before it is
+/// judged. `have` is the number of bytes that have arrived. The result is less than the size of the
+/// message only if the bytes are of another program or version: such a message may be shorter.
+[[nodiscard]] std::size_t deciding_bytes(const preamble& p, std::size_t have) noexcept;
+[[nodiscard]] std::size_t deciding_bytes(const admission_message& m, std::size_t have) noexcept;
 
 /// Returns the text for users that explains a refusal, which is any admission other than come_in.
 [[nodiscard]] const char* refusal_text(admission word) noexcept;
+/// Returns the same text for a server's reply. If the reply is of another version, the text names
+/// both releases.
+[[nodiscard]] std::string refusal_text(const admission_message& reply);
 
-/// Throws error with the reason if the server's reply is not come_in.
+/// Throws error with the reason if the server's reply is not come_in. The first deciding_bytes() of
+/// the reply must have arrived.
 void require_admission(const admission_message& reply);
 
 /// Random bytes that are new for each connection, so that a proof over them is fresh.

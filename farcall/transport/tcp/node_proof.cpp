@@ -11,16 +11,18 @@
 namespace farcall::tcp {
 namespace {
 
-/// Returns the admission with which a server refuses to pass the connection on to the node; nullopt
-/// if there is none. The server sends it in place of the node's proof. Reads the admission without
-/// taking it from the socket. TLS may already have taken the first `taken` bytes.
-std::optional<admission> refusal_at(int socket, std::size_t taken) noexcept {
+/// Returns the reason for which a server refuses to pass the connection on to the node, or for
+/// which a process of another version refuses the connection; nullopt if there is none. The reason
+/// comes as an admission in place of the node's proof. Reads the admission without taking it from
+/// the socket. TLS may already have taken the first `taken` bytes.
+std::optional<std::string> refusal_at(int socket, std::size_t taken) {
   admission_message said;
-  const std::size_t rest = sizeof said - taken;
-  const bool is_said = ::recv(socket, reinterpret_cast<std::byte*>(&said) + taken, rest,
-                              MSG_PEEK | MSG_DONTWAIT) == static_cast<ssize_t>(rest) &&
-                       said.magic == preamble_magic && said.version == connection_version;
-  return is_said ? std::optional(said.word) : std::nullopt;
+  const ssize_t got = ::recv(socket, reinterpret_cast<std::byte*>(&said) + taken,
+                             sizeof said - taken, MSG_PEEK | MSG_DONTWAIT);
+  if (got <= 0) return std::nullopt;
+  const std::size_t have = taken + static_cast<std::size_t>(got);
+  if (have < deciding_bytes(said, have) || said.magic != preamble_magic) return std::nullopt;
+  return refusal_text(said);
 }
 
 } // namespace
@@ -40,7 +42,7 @@ node_proof::node_proof(std::unique_ptr<stream> connection,
 
 bool node_proof::advance() {
   if (have_ == 0) {
-    if (const auto word = refusal_at(connection_->fd(), 0)) throw error(refusal_text(*word));
+    if (const auto why = refusal_at(connection_->fd(), 0)) throw error(*why);
   }
   return credentials_->is_encrypted ? has_shaken_hands() : has_replied();
 }
@@ -52,8 +54,7 @@ bool node_proof::has_shaken_hands() {
     // Look again for a server's refusal, because it may have arrived after advance() has looked.
     // OpenSSL has then already read the refusal's first bytes as the head of a record.
     constexpr std::size_t record_head = 5;
-    const auto word = refusal_at(connection_->fd(), record_head);
-    if (word) throw error(refusal_text(*word));
+    if (const auto refusal = refusal_at(connection_->fd(), record_head)) throw error(*refusal);
     const std::string why = connection_->failure();
     if (status == io_status::closed || connection_->was_broken_off())
       throw connection_displaced(why);

@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -125,13 +124,14 @@ class tcp_transport_impl final : public tcp_transport {
   std::string server_of(const card& peer) const override { return node_addresses::of(peer).server; }
 
   void admit(const card& peer) override {
-    if (peer.id == own_.self || peer.id >= peers_.capacity()) return;
-    auto p = std::make_unique<peer_entry>();
+    if (peer.id == own_.self || place_of(peer.id) >= peers_.capacity()) return;
+    auto made = peers_.make(peer.id);
+    peer_entry& p = made->value;
     const node_addresses its = node_addresses::of(peer);
-    p->where = its.to_dial_from(own_.network);
-    p->is_forwarded = p->where.empty() && own_addresses().seen_from(its.network).empty();
+    p.where = its.to_dial_from(own_.network);
+    p.is_forwarded = p.where.empty() && own_addresses().seen_from(its.network).empty();
     rma_engine_.admit(peer.id, peer.windows);
-    peers_.publish(peer.id, std::move(p));
+    peers_.publish(std::move(made));
   }
 
   endpoint open(node_id peer, const lane_shape& shape) override {
@@ -439,9 +439,8 @@ class tcp_transport_impl final : public tcp_transport {
   /// Makes the host forward connections with `peer`, after a failed dial. Returns false if the host
   /// cannot forward, for instance because this node has no address.
   bool forward_from_now_on(node_id peer, const std::string& why) {
-    if (own_.self == host_id || peer == host_id || own_.addresses.empty() || is_gone(peer)) {
+    if (own_.self == host_id || peer == host_id || own_.addresses.empty() || is_gone(peer))
       return false;
-    }
     if (!peers_.find(peer)->is_forwarded.exchange(true)) {
       log::warning(node_text(peer) + " is reached by way of the host from now on: " + why);
     }

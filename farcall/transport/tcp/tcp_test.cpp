@@ -30,6 +30,8 @@ std::vector<backend> encrypted_places() {
 } // namespace
 
 INSTANTIATE_TEST_SUITE_P(tcp, transport_conformance, ::testing::ValuesIn(places(&tcp_pair)));
+INSTANTIATE_TEST_SUITE_P(later_tcp, transport_conformance,
+                         ::testing::ValuesIn(places(&later_tcp_pair)));
 INSTANTIATE_TEST_SUITE_P(tls, transport_conformance, ::testing::ValuesIn(encrypted_places()));
 
 } // namespace farcall::conformance

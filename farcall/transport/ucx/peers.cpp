@@ -7,8 +7,9 @@
 namespace farcall::ucx {
 
 void peer_table::admit(const card& peer) {
-  if (peer.id >= known_.size()) return;
-  entry& e = known_[peer.id];
+  entry* const there = known_.find_or_make(peer.id);
+  if (there == nullptr) return;
+  entry& e = *there;
   if (e.is_admitted.load(std::memory_order_relaxed)) return;
   const address its = decode_address(bytes_for(peer, "ucx"));
   const std::size_t window_bytes = peer.windows.size() * sizeof(memory_window);
@@ -26,7 +27,9 @@ void peer_table::admit(const card& peer) {
 }
 
 used_peer& peer_table::use(node_id peer) {
-  entry& e = known_.at(peer);
+  entry* const there = known_.find_or_make(peer);
+  if (there == nullptr) throw malformed_message("there is no node with that number");
+  entry& e = *there;
   if (!e.used) {
     auto made = std::make_unique<used_peer>();
     made->to.node = peer;
@@ -44,7 +47,7 @@ connection& peer_table::connected(node_id peer) {
                       peer);
   }
   if (to.ep == nullptr) {
-    const entry& e = known_[peer];
+    const entry& e = *known_.find(peer);
     to.key = e.key;
     worker_->connect(to, {e.bytes.get(), e.address_bytes});
   }
@@ -54,7 +57,7 @@ connection& peer_table::connected(node_id peer) {
 bool peer_table::is_inside(node_id peer, std::uint64_t address,
                            std::uint64_t bytes) const noexcept {
   if (!is_admitted(peer)) return false;
-  const entry& e = known_[peer];
+  const entry& e = *known_.find(peer);
   for (std::uint32_t i = 0; i < e.windows; ++i) {
     memory_window w;
     std::memcpy(&w, e.bytes.get() + e.address_bytes + i * sizeof w, sizeof w);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <farcall/base/node_table.hpp>
 #include <farcall/memory/doorbell.hpp>
 #include <farcall/transport/card.hpp>
 #include <farcall/transport/ucx/address.hpp>
@@ -35,7 +36,8 @@ class peer_table {
   [[nodiscard]] bool is_admitted(node_id peer) const noexcept {
     // Acquire, paired with the release store in admit(), so that the caller sees the complete entry
     // of an admitted node.
-    return peer < known_.size() && known_[peer].is_admitted.load(std::memory_order_acquire);
+    const entry* const e = known_.find(peer);
+    return e != nullptr && e->is_admitted.load(std::memory_order_acquire);
   }
   /// True if [address, address + bytes) is in a window of the peer. Called without the lock.
   [[nodiscard]] bool is_inside(node_id peer, std::uint64_t address,
@@ -48,12 +50,13 @@ class peer_table {
   [[nodiscard]] used_peer& use(node_id peer);
   /// Returns the object of the peer, or null if this process has not used that peer so far.
   [[nodiscard]] used_peer* find(node_id peer) noexcept {
-    return peer < known_.size() ? known_[peer].used.get() : nullptr;
+    entry* const e = known_.find(peer);
+    return e != nullptr ? e->used.get() : nullptr;
   }
   template <class F>
   void for_each_used(F f) {
     for (const node_id n : used_)
-      f(*known_[n].used);
+      f(*known_.find(n)->used);
   }
 
   /// Returns the object of the peer, and connects to the peer first if this was not done before.
@@ -71,7 +74,7 @@ class peer_table {
   };
 
   worker* worker_;
-  std::vector<entry> known_;
+  node_table<entry> known_;
   std::vector<node_id> used_;
 };
 

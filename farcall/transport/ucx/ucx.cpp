@@ -58,6 +58,7 @@ class ucx_transport final : public message_transport, private worker::receiver {
 
   reachability reachability_of(const card& peer) const override {
     if (peer.id == site().self) return {false, 0, "the node itself"};
+    if (!has_number_for_lanes(peer.id)) return {false, 0, high_number};
     const auto bytes = bytes_for(peer, "ucx");
     if (bytes.empty()) return {false, 0, "the node has no UCX"};
     try {

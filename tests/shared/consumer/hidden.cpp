@@ -8,6 +8,7 @@
 #include <farcall/farcall.hpp>
 #include <farcall/gpu/gpu.hpp>
 
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -73,14 +74,18 @@ int main() {
   CHECK(throws<fc::error>([&] { fc::sync(target, throw_range); }));
   CHECK(
       throws<fc::setting_error>([] { const fc::job bad(fc::job_options{.targets = "nothing:"}); }));
-  fc::future<int> late = fc::async(
+  // The function ends when the host has written to its memory, so that the call is always late.
+  const auto gate = target.allocate<int>(1);
+  fc::put_sync(std::vector<int>{0}, gate);
+  fc::future<void> late = fc::async(
       target.within(std::chrono::milliseconds(1)),
-      [](int v) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        return v;
+      [](fc::remote_span<int> closed) {
+        while (std::atomic_ref<int>(closed[0]).load() == 0)
+          std::this_thread::yield();
       },
-      1);
-  CHECK(throws<fc::timeout>([&] { (void)late.get(); }));
+      gate.span());
+  CHECK(throws<fc::timeout>([&] { late.get(); }));
+  fc::put_sync(std::vector<int>{1}, gate);
   CHECK(throws<fc::node_failed>([&] { fc::sync(other, [] { ::_exit(3); }); }));
 
   // Threads have their own lanes and locks.

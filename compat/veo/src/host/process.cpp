@@ -232,7 +232,7 @@ void process::put(std::uint64_t to, const void* from, std::size_t bytes) {
   const auto* first = static_cast<const std::byte*>(from);
   detail::job_state& state = detail::state_of(*where_.job());
   rma_engine* m = state.engine->rma_engine_for(where_.id());
-  if (m != nullptr && m->map(where_.id(), to, bytes) != nullptr) {
+  if (m != nullptr && m->map(where_.id(), to, bytes).here != nullptr) {
     detail::put_bytes(state, where_.id(), to, first, bytes, detail::transfer_mode::async).get();
     return;
   }
@@ -250,7 +250,7 @@ void process::get(void* to, std::uint64_t from, std::size_t bytes) {
   auto* first = static_cast<std::byte*>(to);
   detail::job_state& state = detail::state_of(*where_.job());
   rma_engine* m = state.engine->rma_engine_for(where_.id());
-  if (m != nullptr && m->map(where_.id(), from, bytes) != nullptr) {
+  if (m != nullptr && m->map(where_.id(), from, bytes).here != nullptr) {
     detail::get_bytes(state, where_.id(), from, first, bytes, detail::transfer_mode::async).get();
     return;
   }

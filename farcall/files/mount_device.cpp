@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <farcall/files/file_messages.hpp>
+#include <farcall/files/mount_device.hpp>
+#include <farcall/files/mounted_files.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <linux/fuse.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace farcall::files {
+namespace {
+
+/// Bytes of memory for one request. The system demands space for the largest write with its header.
+/// The result of a read goes to the same memory.
+constexpr std::size_t memory_bytes = max_piece + (std::size_t{64} << 10);
+
+/// Reads and writes of more bytes may take long.
+constexpr std::uint32_t max_short = 64U << 10;
+/// Average time of short reads and writes above which they may take long, too.
+constexpr std::chrono::nanoseconds long_average = std::chrono::microseconds(200);
+
+/// Reads a structure at an offset. Returns nothing if the request is shorter.
+template <class T>
+std::optional<T> structure_at(std::span<const std::byte> request, std::size_t offset) noexcept {
+  if (request.size() < offset + sizeof(T)) return std::nullopt;
+  T found;
+  std::memcpy(&found, request.data() + offset, sizeof found);
+  return found;
+}
+
+/// Returns the number of bytes of a read or write, and nothing for other requests.
+std::optional<std::uint32_t> size_of_data(std::span<const std::byte> request) noexcept {
+  const auto head = structure_at<fuse_in_header>(request, 0);
+  if (!head || (head->opcode != FUSE_READ && head->opcode != FUSE_WRITE)) return std::nullopt;
+  // Reads and writes have the size at the same place.
+  static_assert(offsetof(fuse_read_in, size) == offsetof(fuse_write_in, size));
+  const auto wanted = structure_at<fuse_read_in>(request, sizeof(fuse_in_header));
+  return wanted ? wanted->size : 0;
+}
+
+/// Makes the calling thread end in a system call if another thread cancels it, as long as the
+/// object lives.
+class cancellable {
+ public:
+  cancellable() noexcept { (void)::pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr); }
+  cancellable(const cancellable&) = delete;
+  cancellable& operator=(const cancellable&) = delete;
+  ~cancellable() { (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr); }
+};
+
+} // namespace
+
+/// Counts a thread in run(). The last thread to leave closes the device, so that the system ends
+/// requests without a reply.
+class mount_device::presence {
+ public:
+  explicit presence(mount_device& of) noexcept : of_(of) {}
+  presence(const presence&) = delete;
+  presence& operator=(const presence&) = delete;
+  ~presence() {
+    const std::lock_guard guard(of_.mutex_);
+    std::erase_if(of_.running_,
+                  [](pthread_t each) { return ::pthread_equal(each, ::pthread_self()) != 0; });
+    if (of_.is_stopping_ && of_.running_.empty()) of_.device_.reset();
+  }
+
+ private:
+  mount_device& of_;
+};
+
+/// Replies to a read with the bytes where they arrive, without a copy to memory of this process.
+class mount_device::reply_of_read final : public landing_sink {
+ public:
+  reply_of_read(mount_device& by, std::uint64_t unique) noexcept : by_(by), unique_(unique) {}
+
+  std::int64_t take(const std::byte* from, std::size_t bytes) noexcept override {
+    is_sent_ = true;
+    by_.reply(unique_, 0, from, bytes);
+    return 0;
+  }
+
+  [[nodiscard]] bool is_sent() const noexcept { return is_sent_; }
+
+ private:
+  mount_device& by_;
+  std::uint64_t unique_;
+  bool is_sent_ = false;
+};
+
+mount_device::mount_device(mounted_files& files, unique_fd device, unique_fd helper,
+                           bool reads_ahead)
+    : files_(files), device_(std::move(device)), helper_(std::move(helper)),
+      reads_ahead_(reads_ahead), loop_(common_event_loop()) {
+  device_.close_on_fork();
+  helper_.close_on_fork();
+  {
+    const std::lock_guard guard(mutex_);
+    start_thread();
+  }
+  try {
+    // Without events, because epoll always reports EPOLLHUP.
+    loop_->add(helper_.get(), EPOLLET, std::make_shared<function_handler>([this] { stop(); }));
+  } catch (...) {
+    stop();
+    threads_.clear();
+    throw;
+  }
+}
+
+/// Makes all threads leave run(), even if the mount has ended. Threads that wait for a request are
+/// cancelled as they read, because a device cannot be closed while a thread reads from it.
+void mount_device::stop() noexcept {
+  const std::lock_guard guard(mutex_);
+  if (std::exchange(is_stopping_, true)) return;
+  for (const pthread_t each : running_)
+    (void)::pthread_cancel(each);
+  next_reader_.notify_all();
+  // Wakes a thread that waits until the helper takes a message.
+  if (helper_) (void)::shutdown(helper_.get(), SHUT_RDWR);
+  if (running_.empty()) device_.reset();
+}
+
+void mount_device::finish() noexcept {
+  stop();
+  if (helper_) loop_->remove(helper_.get());
+  loop_->drain();
+  threads_.clear();
+  helper_.reset();
+}
+
+/// Starts a further thread, if there may be more. Call with mutex_ held.
+void mount_device::start_thread() {
+  if (is_stopping_ || threads_.size() == max_threads) return;
+  running_.reserve(max_threads);
+  threads_.emplace_back();
+  try {
+    // The new thread adds itself to `running_` before it uses the device, and leaves if stop() was
+    // called before that.
+    threads_.back() = library_thread("farcall-service", [this] {
+      (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+      run();
+    });
+  } catch (const std::system_error&) {
+    threads_.pop_back();
+    if (threads_.empty()) throw;
+  }
+}
+
+void mount_device::run() {
+  const std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[memory_bytes]);
+  {
+    const std::lock_guard guard(mutex_);
+    // If there is no thread that could reply to the system, close the device.
+    if (memory == nullptr && running_.empty()) device_.reset();
+    if (memory == nullptr || is_stopping_) return;
+    running_.push_back(::pthread_self());
+  }
+  const presence here(*this);
+  bool is_reader = false;
+  for (;;) {
+    if (!is_reader && !become_reader()) return;
+    const std::size_t bytes = next_request({memory.get(), memory_bytes});
+    if (bytes == 0) return stop();
+    const std::span<std::byte> request(memory.get(), bytes);
+    is_reader = !may_take_long(request);
+    if (!is_reader) leave_reading();
+    const auto begun = std::chrono::steady_clock::now();
+    serve(request, {memory.get(), memory_bytes});
+    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begun;
+    const std::int64_t before = average_ns_.load(std::memory_order_relaxed);
+    if (size_of_data(request).value_or(UINT32_MAX) <= max_short)
+      average_ns_.store(before + (taken.count() - before) / 8, std::memory_order_relaxed);
+  }
+}
+
+/// Waits until no other thread is the reader, and becomes the reader. Returns false if the mount
+/// ends.
+bool mount_device::become_reader() {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  next_reader_.wait(lock, [&] { return is_stopping_ || !has_reader_; });
+  --waiting_;
+  has_reader_ = true;
+  return !is_stopping_;
+}
+
+/// Lets another thread wait for requests.
+void mount_device::leave_reading() {
+  const std::lock_guard guard(mutex_);
+  has_reader_ = false;
+  if (waiting_ > 0) {
+    next_reader_.notify_one();
+  } else {
+    start_thread();
+  }
+}
+
+/// True if another thread must wait for requests while this one is served: the request may take
+/// long, or there are more requests.
+bool mount_device::may_take_long(std::span<const std::byte> request) const noexcept {
+  if (const auto bytes = size_of_data(request)) {
+    if (*bytes > max_short || average_ns_.load(std::memory_order_relaxed) > long_average.count())
+      return true;
+  }
+  pollfd more{device_.get(), POLLIN, 0};
+  return ::poll(&more, 1, 0) != 0;
+}
+
+/// Waits for a request. Returns its size, or 0 if the mount has ended.
+std::size_t mount_device::next_request(std::span<std::byte> to) {
+  for (;;) {
+    ssize_t got = 0;
+    {
+      // After a cancellation in read(), ThreadSanitizer ignores the locks of the thread.
+      const iovec all{to.data(), to.size()};
+      const cancellable now;
+      got = ::preadv2(device_.get(), &all, 1, -1, 0);
+    }
+    if (got > 0) return static_cast<std::size_t>(got);
+    // ENOENT: the request was interrupted before this thread could read it.
+    if (got == 0 || (errno != EINTR && errno != ENOENT && errno != EAGAIN)) return 0;
+  }
+}
+
+void mount_device::serve(std::span<std::byte> request, std::span<std::byte> memory) {
+  const auto head = structure_at<fuse_in_header>(request, 0);
+  if (!head) return;
+  switch (head->opcode) {
+  case FUSE_READ:
+    return read(request, memory);
+  case FUSE_WRITE:
+    return write(request);
+  case FUSE_BATCH_FORGET:
+    return pass_on_forgets(request);
+  default:
+    return pass_on(request);
+  }
+}
+
+void mount_device::read(std::span<const std::byte> request, std::span<std::byte> memory) {
+  const auto head = structure_at<fuse_in_header>(request, 0);
+  const auto wanted = structure_at<fuse_read_in>(request, sizeof(fuse_in_header));
+  if (!wanted) return reply(head->unique, -EINVAL, nullptr, 0);
+  const std::size_t bytes = std::min<std::size_t>(wanted->size, max_piece);
+  const auto offset = static_cast<std::int64_t>(wanted->offset);
+  if (reads_ahead_ && files_.is_cached(wanted->fh, static_cast<int>(wanted->flags))) {
+    reply_of_read to(*this, head->unique);
+    const std::int64_t result = files_.read_to(wanted->fh, bytes, offset, to);
+    if (!to.is_sent()) reply(head->unique, result, nullptr, 0);
+    return;
+  }
+  const std::int64_t result = files_.perform({.operation = farcall_io_op_read,
+                                              .file = wanted->fh,
+                                              .offset = offset,
+                                              .bytes = bytes,
+                                              .result = memory.data(),
+                                              .result_bytes = bytes});
+  reply(head->unique, result, memory.data(),
+        result > 0 ? std::min(bytes, static_cast<std::size_t>(result)) : 0);
+}
+
+void mount_device::write(std::span<const std::byte> request) {
+  const auto head = structure_at<fuse_in_header>(request, 0);
+  const auto wanted = structure_at<fuse_write_in>(request, sizeof(fuse_in_header));
+  constexpr std::size_t before = sizeof(fuse_in_header) + sizeof(fuse_write_in);
+  if (!wanted || request.size() - before < wanted->size || wanted->size > max_piece)
+    return reply(head->unique, -EINVAL, nullptr, 0);
+  // The system writes a page of a shared mapping by any of the file's open files. The page has its
+  // place in the file, so the flags, such as O_APPEND, do not count.
+  const bool is_page = (wanted->write_flags & FUSE_WRITE_CACHE) != 0;
+  const std::int64_t result = files_.write(
+      wanted->fh, is_page ? 0 : static_cast<int>(wanted->flags),
+      request.subspan(before, wanted->size), static_cast<std::int64_t>(wanted->offset));
+  const fuse_write_out done{static_cast<std::uint32_t>(std::max<std::int64_t>(result, 0)), 0};
+  reply(head->unique, result, &done, sizeof done);
+}
+
+/// Sends a request to the helper, which replies to it.
+void mount_device::pass_on(std::span<const std::byte> request) noexcept {
+  ssize_t sent = 0;
+  do {
+    sent = ::send(helper_.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  // If the helper has ended, the device is closed soon, which ends all requests.
+  if (sent >= 0 || errno == EPIPE || errno == ECONNRESET) return;
+  const auto head = structure_at<fuse_in_header>(request, 0);
+  reply(head->unique, -EIO, nullptr, 0);
+}
+
+/// Sends the helper a request that has no reply and may be longer than a message, in parts.
+void mount_device::pass_on_forgets(std::span<const std::byte> request) noexcept {
+  constexpr std::size_t before = sizeof(fuse_in_header) + sizeof(fuse_batch_forget_in);
+  constexpr std::size_t most = (max_message - before) / sizeof(fuse_forget_one);
+  auto head = structure_at<fuse_in_header>(request, 0);
+  const auto all = structure_at<fuse_batch_forget_in>(request, sizeof(fuse_in_header));
+  if (!all) return;
+  const std::size_t count =
+      std::min<std::size_t>(all->count, (request.size() - before) / sizeof(fuse_forget_one));
+  std::array<std::byte, max_message> part; // NOLINT(cppcoreguidelines-pro-type-member-init)
+  for (std::size_t begun = 0; begun < count; begun += most) {
+    const std::size_t some = std::min(most, count - begun);
+    const std::size_t bytes = some * sizeof(fuse_forget_one);
+    const fuse_batch_forget_in of_part{static_cast<std::uint32_t>(some), 0};
+    head->len = static_cast<std::uint32_t>(before + bytes);
+    std::memcpy(part.data(), &*head, sizeof *head);
+    std::memcpy(part.data() + sizeof *head, &of_part, sizeof of_part);
+    std::memcpy(part.data() + before, request.data() + before + begun * sizeof(fuse_forget_one),
+                bytes);
+    pass_on(std::span(part).first(before + bytes));
+  }
+}
+
+/// Replies with a result, and with bytes if the result is no error.
+void mount_device::reply(std::uint64_t unique, std::int64_t result, const void* bytes,
+                         std::size_t count) noexcept {
+  // The system accepts no numbers above 511, which some file systems use inside the kernel.
+  constexpr std::int64_t most = 511;
+  fuse_out_header head{};
+  head.unique = unique;
+  head.error = result >= 0 ? 0 : result >= -most ? static_cast<std::int32_t>(result) : -EIO;
+  if (head.error != 0) count = 0;
+  head.len = static_cast<std::uint32_t>(sizeof head + count);
+  const std::array<iovec, 2> parts{iovec{&head, sizeof head},
+                                   iovec{const_cast<void*>(bytes), count}};
+  // Fails if the program was interrupted meanwhile, or if the mount has ended.
+  (void)!::writev(device_.get(), parts.data(), count > 0 ? 2 : 1);
+}
+
+} // namespace farcall::files

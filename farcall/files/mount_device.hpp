@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <farcall/base/event_loop.hpp>
+#include <farcall/base/library_thread.hpp>
+#include <farcall/base/unique_fd.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include <pthread.h>
+
+namespace farcall::files {
+
+class mounted_files;
+
+/// The device by which the system requests operations of one mount. Reads requests from the device.
+/// Performs reads and writes of files itself, so that their bytes pass no other process, and sends
+/// all other requests to the mount's helper. The helper has the device open, too, and replies to
+/// the requests that it gets. Any thread may call finish().
+///
+/// One thread at a time waits for requests. Before this thread serves a request that may take long,
+/// another thread takes its place. After a short request it waits for the next one itself, so that
+/// successive short requests use one lane, whose worker at the host is still awake.
+class mount_device {
+ public:
+  /// Maximum number of reads and writes that are performed at a time.
+  static constexpr std::size_t max_threads = 16;
+  /// Maximum number of bytes of a message to the helper.
+  static constexpr std::size_t max_message = std::size_t{128} << 10;
+
+  /// `device` is the mount's device, and `helper` the end of a socket (SOCK_SEQPACKET) whose other
+  /// end the helper has. With `reads_ahead`, the system reads files ahead, and the target does not.
+  /// Starts a thread. Throws std::system_error, error and std::bad_alloc. `files` must outlive this
+  /// object.
+  mount_device(mounted_files& files, unique_fd device, unique_fd helper, bool reads_ahead);
+  mount_device(const mount_device&) = delete;
+  mount_device& operator=(const mount_device&) = delete;
+  ~mount_device() { finish(); }
+
+  /// Waits for the requests that are being performed, ends the threads, and closes the device and
+  /// the socket. If the helper ends, the threads end without this call.
+  void finish() noexcept;
+
+ private:
+  class presence;
+  class reply_of_read;
+
+  void stop() noexcept;
+  void start_thread();
+  void run();
+  [[nodiscard]] bool become_reader();
+  void leave_reading();
+  [[nodiscard]] bool may_take_long(std::span<const std::byte> request) const noexcept;
+  [[nodiscard]] std::size_t next_request(std::span<std::byte> to);
+  void serve(std::span<std::byte> request, std::span<std::byte> memory);
+  void read(std::span<const std::byte> request, std::span<std::byte> memory);
+  void write(std::span<const std::byte> request);
+  void pass_on(std::span<const std::byte> request) noexcept;
+  void pass_on_forgets(std::span<const std::byte> request) noexcept;
+  void reply(std::uint64_t unique, std::int64_t result, const void* bytes,
+             std::size_t count) noexcept;
+
+  mounted_files& files_;
+  unique_fd device_;
+  unique_fd helper_;
+  const bool reads_ahead_;
+  std::shared_ptr<event_loop> loop_;
+  std::mutex mutex_;
+  bool is_stopping_ = false;
+  bool has_reader_ = false; ///< a thread waits for requests, or serves a short one
+  std::size_t waiting_ = 0; ///< threads that wait to become the reader
+  std::condition_variable next_reader_;
+  /// Average nanoseconds of short requests. Relaxed, because any value is right.
+  std::atomic<std::int64_t> average_ns_{0};
+  std::vector<pthread_t> running_; ///< threads that have not left run()
+  std::list<library_thread> threads_;
+};
+
+} // namespace farcall::files
