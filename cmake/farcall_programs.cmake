@@ -14,11 +14,11 @@ endif()
 
 # farcall_keep_paths()
 #
-# Lets programs of the calling folder, which are not installed, contain the paths of their sources: tests find files
-# beside these, and debuggers need no settings.
+# Lets debug information of programs in the calling folder, which are not installed, contain the paths of their
+# sources, so that debuggers need no settings. __FILE__ begins at the root of the sources as in the library.
 function(farcall_keep_paths)
   get_directory_property(options COMPILE_OPTIONS)
-  list(FILTER options EXCLUDE REGEX "-ffile-prefix-map=")
+  list(TRANSFORM options REPLACE "-ffile-prefix-map=" "-fmacro-prefix-map=")
   set_directory_properties(PROPERTIES COMPILE_OPTIONS "${options}")
 endfunction()
 

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
@@ -78,8 +77,7 @@ TEST(settings_table, both_names_follow_from_one) {
 }
 
 TEST(settings_table, is_what_the_documentation_says) {
-  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  std::ifstream file(folder / "docs" / "settings.md");
+  std::ifstream file(FARCALL_DOCUMENTS "/settings.md");
   std::vector<std::string> rows;
   bool is_inside = false;
   for (std::string line; std::getline(file, line);) {

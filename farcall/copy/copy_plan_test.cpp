@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -139,8 +138,7 @@ std::vector<std::string> table() {
 }
 
 TEST(copy_plans, are_what_the_documentation_says) {
-  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  std::ifstream file(folder / "docs" / "copies.md");
+  std::ifstream file(FARCALL_DOCUMENTS "/copies.md");
   std::vector<std::string> lines;
   bool is_inside = false;
   for (std::string line; std::getline(file, line);) {

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -32,8 +31,7 @@ std::vector<std::string> cells_of(const std::string& line) {
 
 /// Reads the table whose upper left cell says `corner`.
 table documented(const std::string& corner) {
-  const auto root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  std::ifstream file(root / "docs" / "staged-lane.md");
+  std::ifstream file(FARCALL_DOCUMENTS "/staged-lane.md");
   EXPECT_TRUE(file) << "docs/staged-lane.md is not where the sources are";
   table found;
   std::vector<std::string> events;
