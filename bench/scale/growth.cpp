@@ -35,8 +35,15 @@ namespace farcall::tool {
 
 namespace {
 
-/// Calls in a batch, at least.
-constexpr std::size_t min_calls = 512;
+/// Calls in a batch, at least. With --quick they are few, because calls that sleep on a busy
+/// machine add up to minutes.
+constexpr std::size_t usual_calls = 512;
+constexpr std::size_t quick_calls = 16;
+
+struct batch_sizes {
+  std::size_t batches;   ///< of a point
+  std::size_t min_calls; ///< in each
+};
 constexpr std::chrono::minutes time_for_point{5};
 
 /// Number that grows.
@@ -48,7 +55,7 @@ struct dimension {
   std::size_t factor;   ///< between two numbers
   const char* together; ///< description of the calls
   /// Measures a point, in a process of its own. Returns the samples of point_samples.
-  std::vector<double> (*measure)(std::size_t n, std::size_t batches);
+  std::vector<double> (*measure)(std::size_t n, batch_sizes sizes);
 };
 
 struct growth_point {
@@ -91,13 +98,13 @@ void append_rates(std::vector<double>& to, std::size_t batches, std::size_t call
 /// Samples of a point: synchronous rates, rates of calls under way together, and the memory.
 class point_samples {
  public:
-  explicit point_samples(std::size_t batches) : batches_(batches) {}
+  explicit point_samples(batch_sizes sizes) : sizes_(sizes) {}
 
   /// Measures calls by `one(i)` for i in turn below n, each of which is waited for.
   template <class One>
   void measure_sync(std::size_t n, const One& one) {
     const std::size_t rounds = rounds_of(n);
-    append_rates(all_, batches_, rounds * n, [&] {
+    append_rates(all_, sizes_.batches, rounds * n, [&] {
       for (std::size_t round = 0; round < rounds; ++round) {
         for (std::size_t i = 0; i < n; ++i)
           one(i);
@@ -109,7 +116,7 @@ class point_samples {
   void measure_async(std::size_t n, const One& one) {
     const std::size_t rounds = rounds_of(n);
     std::vector<future<void>> under_way(n);
-    append_rates(all_, batches_, rounds * n, [&] {
+    append_rates(all_, sizes_.batches, rounds * n, [&] {
       for (std::size_t round = 0; round < rounds; ++round) {
         for (std::size_t i = 0; i < n; ++i)
           under_way[i] = one(i);
@@ -129,26 +136,28 @@ class point_samples {
 
  private:
   /// Returns how often a batch calls each of n.
-  static std::size_t rounds_of(std::size_t n) { return std::max<std::size_t>(1, min_calls / n); }
+  [[nodiscard]] std::size_t rounds_of(std::size_t n) const {
+    return std::max<std::size_t>(1, sizes_.min_calls / n);
+  }
 
-  std::size_t batches_;
+  batch_sizes sizes_;
   std::vector<double> all_;
 };
 
-std::vector<double> measure_nodes(std::size_t n, std::size_t batches) {
+std::vector<double> measure_nodes(std::size_t n, batch_sizes sizes) {
   const double before = memory_kib({});
   const job j{one_job(n)};
   const std::vector<node> targets(j.targets().begin(), j.targets().end());
   for (const node& target : targets)
     sync(target, offloaded::nothing);
   const double memory = memory_kib(pids_of(j)) - before;
-  point_samples samples(batches);
+  point_samples samples(sizes);
   samples.measure_sync(n, [&](std::size_t i) { sync(targets[i], offloaded::nothing); });
   samples.measure_async(n, [&](std::size_t i) { return async(targets[i], offloaded::nothing); });
   return samples.with_memory(memory);
 }
 
-std::vector<double> measure_threads(std::size_t n, std::size_t batches) {
+std::vector<double> measure_threads(std::size_t n, batch_sizes sizes) {
   const job j{one_job(1)};
   sync(j.targets().front(), offloaded::nothing);
   const std::vector<int> pids = pids_of(j);
@@ -160,13 +169,13 @@ std::vector<double> measure_threads(std::size_t n, std::size_t batches) {
   }
   constexpr std::chrono::milliseconds slice{20};
   const std::vector<node> targets(j.targets().begin(), j.targets().end());
-  point_samples samples(batches);
-  samples.append(measure_rate(targets, n, call_kind::synchronous, batches, slice));
-  samples.append(measure_rate(targets, n, call_kind::pipelined, batches, slice));
+  point_samples samples(sizes);
+  samples.append(measure_rate(targets, n, call_kind::synchronous, sizes.batches, slice));
+  samples.append(measure_rate(targets, n, call_kind::pipelined, sizes.batches, slice));
   return samples.with_memory(memory);
 }
 
-std::vector<double> measure_lanes(std::size_t n, std::size_t batches) {
+std::vector<double> measure_lanes(std::size_t n, batch_sizes sizes) {
   const job j{one_job(1)};
   const node target = j.targets().front();
   sync(target, offloaded::nothing);
@@ -178,13 +187,13 @@ std::vector<double> measure_lanes(std::size_t n, std::size_t batches) {
     sync(*lanes.back(), offloaded::nothing);
   }
   const double memory = memory_kib(pids) - before;
-  point_samples samples(batches);
+  point_samples samples(sizes);
   samples.measure_sync(n, [&](std::size_t i) { sync(*lanes[i], offloaded::nothing); });
   samples.measure_async(n, [&](std::size_t i) { return async(*lanes[i], offloaded::nothing); });
   return samples.with_memory(memory);
 }
 
-std::vector<double> measure_calls(std::size_t n, std::size_t batches) {
+std::vector<double> measure_calls(std::size_t n, batch_sizes sizes) {
   const job j{one_job(1)};
   const node target = j.targets().front();
   sync(target, offloaded::nothing);
@@ -196,7 +205,7 @@ std::vector<double> measure_calls(std::size_t n, std::size_t batches) {
   const double memory = memory_kib(pids) - before;
   for (future<void>& f : under_way)
     f.get();
-  point_samples samples(batches);
+  point_samples samples(sizes);
   samples.measure_sync(1, [&](std::size_t) { sync(target, offloaded::nothing); });
   samples.measure_async(n, [&](std::size_t) { return async(target, offloaded::nothing); });
   return samples.with_memory(memory);
@@ -223,11 +232,13 @@ growth_result measure_all(const dimension& d, const scale_options& options) {
   const std::size_t most = options.most != 0 ? options.most : options.quick ? d.quick : d.most;
   const std::vector<std::size_t> numbers = numbers_of(d, most);
   const std::size_t batches = options.batches_or(40, min_batches);
+  const batch_sizes sizes{.batches = batches,
+                          .min_calls = options.quick ? quick_calls : usual_calls};
   growth_result result{&d, {}, {}};
   progress bar{"scale", numbers.size()};
   for (const std::size_t n : numbers) {
     bar.begin_step(fmt::format("{} {}", n, d.title));
-    const measured m = measure_isolated([&] { return d.measure(n, batches); }, time_for_point);
+    const measured m = measure_isolated([&] { return d.measure(n, sizes); }, time_for_point);
     if (!m.failure.empty()) {
       if (result.points.empty()) throw failed_run(m.failure);
       result.limit = fmt::format("{}: {}", n, m.failure);

@@ -233,7 +233,9 @@ measured measure_isolated(const std::function<std::vector<double>()>& body,
     pollfd watched{channel.read_end, POLLIN, 0};
     const int ready = poll(&watched, 1, milliseconds_until(deadline));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) break;
+    if (ready < 0 || (ready == 0 && clock::now() >= deadline)) break;
+    // The poll of a long limit ends before the limit.
+    if (ready == 0) continue;
     ended = !read_some(channel.read_end, message);
   }
   // Kill the child and its process group in any case: either its result is complete, or it has
