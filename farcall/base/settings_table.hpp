@@ -192,7 +192,7 @@ inline constexpr setting core[] = {
      .text =
          "Targets: way to use files of a host on another machine; 'mount': the system mounts "
          "them; 'preload': a preloaded library forwards calls; 'auto': 'mount' where the system "
-         "allows it, and else 'preload', of which a line on standard error gives the reason"},
+         "allows it, and else 'preload'; a line on standard error names the choice and the reason"},
     {.name = "host-files-cache",
      .kind = setting_kind::choice,
      .takes = "close-to-open|strict",
