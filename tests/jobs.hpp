@@ -21,6 +21,7 @@
 #include <thread>
 #include <typeinfo>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -45,6 +46,33 @@ class few_places {
 
 inline node_id own_number() { return this_node().id(); }
 inline node_id ask_number_of(node_id other) { return sync(node_at(other), fn<&own_number>); }
+
+/// Returns the text of the error with which a call to that node ends, or an empty text.
+inline std::string failure_of_call_to(node_id other) {
+  try {
+    (void)ask_number_of(other);
+  } catch (const node_failed& e) {
+    return std::string("node_failed: ") + e.what();
+  } catch (const error& e) {
+    return std::string("error: ") + e.what();
+  }
+  return "";
+}
+
+inline std::vector<node_id> numbers_of(const std::vector<node>& nodes) {
+  std::vector<node_id> numbers;
+  for (const node& n : nodes)
+    numbers.push_back(n.id());
+  return numbers;
+}
+
+inline pid_t pid_of(const node& n) { return static_cast<pid_t>(n.description().pid); }
+
+/// Kills the process of a target, and waits until the job knows that.
+inline void kill_target(const node& target) {
+  ::kill(pid_of(target), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return !target.alive(); }));
+}
 
 /// A fixture with a job of its own; `target_` is its first target.
 class job_test : public ::testing::Test {
@@ -73,9 +101,7 @@ class two_targets_test : public job_test {
 /// Stops a target's process as long as this object lives, so that the target sends nothing.
 class stopped_target {
  public:
-  explicit stopped_target(const node& target) : pid_(static_cast<pid_t>(target.description().pid)) {
-    stop_process(pid_);
-  }
+  explicit stopped_target(const node& target) : pid_(pid_of(target)) { stop_process(pid_); }
   stopped_target(const stopped_target&) = delete;
   stopped_target& operator=(const stopped_target&) = delete;
   ~stopped_target() { resume(); }

@@ -34,26 +34,9 @@ bool maps_memory_of(node_id other) {
   return false;
 }
 
-/// Returns the text of the error with which a call to that node ends, or an empty text.
-std::string failure_of_call_to(node_id other) {
-  try {
-    (void)ask_number_of(other);
-  } catch (const node_failed& e) {
-    return std::string("node_failed: ") + e.what();
-  } catch (const error& e) {
-    return std::string("error: ") + e.what();
-  }
-  return "";
-}
-
 class introductions : public job_test {
  protected:
   introductions() : job_test("shm:4"), other_(job_.targets().at(1)), third_(job_.targets().at(2)) {}
-
-  static void kill(const node& target) {
-    ::kill(static_cast<pid_t>(target.description().pid), SIGKILL);
-    ASSERT_TRUE(eventually([&] { return !target.alive(); }));
-  }
 
   node other_;
   node third_;
@@ -121,7 +104,7 @@ TEST_F(introductions, tell_what_a_node_is) {
 }
 
 TEST_F(introductions, throw_for_a_node_that_has_failed) {
-  kill(other_);
+  kill_target(other_);
   EXPECT_THAT(sync(target_, fn<&failure_of_call_to>, other_.id()),
               AllOf(HasSubstr("node_failed"), HasSubstr("node 2"), HasSubstr("kill")));
   EXPECT_FALSE(sync(third_, [](node_id id) { return node_at(id).alive(); }, other_.id()));
@@ -130,7 +113,7 @@ TEST_F(introductions, throw_for_a_node_that_has_failed) {
 
 TEST_F(introductions, to_memory_of_a_failed_node_throw) {
   const auto memory = other_.allocate<int>(100);
-  kill(other_);
+  kill_target(other_);
   const auto use = [](remote_span<int> there) {
     try {
       put(std::vector<int>(100, 9), there).get();
@@ -194,7 +177,7 @@ TEST_F(introductions, to_missing_nodes_are_errors) {
 
 TEST_F(introductions, report_failures_from_then_on) {
   EXPECT_EQ(sync(target_, fn<&ask_number_of>, other_.id()), other_.id());
-  kill(other_);
+  kill_target(other_);
   EXPECT_THAT(sync(target_, fn<&failure_of_call_to>, other_.id()), HasSubstr("node_failed"));
 }
 

@@ -34,29 +34,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string failure_of_call_to(node_id other) {
-  try {
-    (void)ask_number_of(other);
-  } catch (const node_failed& e) {
-    return e.what();
-  }
-  return "";
-}
-
-pid_t pid_of(const node& n) { return static_cast<pid_t>(n.description().pid); }
-
-void kill(const node& target) {
-  ::kill(pid_of(target), SIGKILL);
-  ASSERT_TRUE(eventually([&] { return !target.alive(); }));
-}
-
-std::vector<node_id> numbers_of(const std::vector<node>& nodes) {
-  std::vector<node_id> numbers;
-  for (const node& n : nodes)
-    numbers.push_back(n.id());
-  return numbers;
-}
-
 class members : public two_targets_test {
  protected:
   static job_options quick() {
@@ -242,7 +219,7 @@ TEST_F(members, start_again_as_new_nodes) {
   EXPECT_EQ(sync(witness, fn<&ask_number_of>, old.id()), old.id());
   auto memory = old.allocate<int>(10);
   future<void> lost = async(old, [] { ::pause(); });
-  kill(old);
+  kill_target(old);
   EXPECT_THROW(lost.get(), node_failed);
   const node again = j.restart(old);
   EXPECT_EQ(again.id(), 3U);
@@ -299,7 +276,7 @@ TEST_F(members, are_told_of_in_order) {
   ASSERT_TRUE(received.wait_for(1));
   job_.remove(added);
   ASSERT_TRUE(received.wait_for(2));
-  kill(other_);
+  kill_target(other_);
   ASSERT_TRUE(received.wait_for(3));
   EXPECT_THAT(received.all(),
               ElementsAre(std::pair{3U, node_change::joined}, std::pair{3U, node_change::removed},
@@ -320,8 +297,8 @@ TEST_F(members, are_reported_one_after_the_other_during_waits) {
     --inside;
     ++told;
   });
-  kill(target_);
-  kill(other_);
+  kill_target(target_);
+  kill_target(other_);
   are_both_dead = true;
   // A thread that waits for a local event runs continuations.
   EXPECT_TRUE(eventually([&] {
@@ -350,7 +327,7 @@ TEST_F(members, may_be_restarted_by_an_observer) {
     received.add(e);
     throw error("nobody minds");
   });
-  kill(target_);
+  kill_target(target_);
   ASSERT_TRUE(received.wait_for(2));
   EXPECT_THAT(received.all(),
               ElementsAre(std::pair{1U, node_change::failed}, std::pair{3U, node_change::joined}));

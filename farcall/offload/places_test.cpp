@@ -4,6 +4,7 @@
 
 #include <farcall/async/call.hpp>
 #include <farcall/async/node.hpp>
+#include <farcall/async/promise.hpp>
 #include <farcall/copy/mapped.hpp>
 #include <farcall/offload/job.hpp>
 #include <farcall/offload/node_change.hpp>
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <mutex>
 #include <optional>
@@ -37,29 +39,6 @@ using ::testing::HasSubstr;
 std::atomic<unsigned> executed{0};
 void execute() { ++executed; }
 unsigned count_executed() { return executed; }
-
-std::string failure_of_call_to(node_id other) {
-  try {
-    (void)ask_number_of(other);
-  } catch (const node_failed& e) {
-    return std::string("node_failed: ") + e.what();
-  } catch (const error& e) {
-    return std::string("error: ") + e.what();
-  }
-  return "";
-}
-
-void kill(const node& target) {
-  ::kill(static_cast<pid_t>(target.description().pid), SIGKILL);
-  ASSERT_TRUE(eventually([&] { return !target.alive(); }));
-}
-
-std::vector<node_id> numbers_of(const std::vector<node>& nodes) {
-  std::vector<node_id> numbers;
-  for (const node& n : nodes)
-    numbers.push_back(n.id());
-  return numbers;
-}
 
 /// A job with two targets and no place for a third.
 class places : few_places, public two_targets_test {
@@ -101,7 +80,7 @@ TEST_F(places, are_given_again_for_ever) {
   node now = target_;
   for (unsigned i = 0; i < rounds; ++i) {
     former.emplace_back(now);
-    kill(now);
+    kill_target(now);
     const node again = job_.restart(now);
     ASSERT_EQ(again.id(), successor_of(now.id()));
     ASSERT_EQ(sync(again, fn<&own_number>), again.id());
@@ -140,7 +119,7 @@ TEST_F(places, are_known_to_the_other_targets) {
     ASSERT_EQ(sync(other_, first_of, memory.span()), static_cast<int>(i));
     ASSERT_EQ(sync(now, fn<&ask_number_of>, other_.id()), other_.id());
     const remote_span<int> span = memory.span();
-    kill(now);
+    kill_target(now);
     const node again = job_.restart(now);
     ASSERT_EQ(sync(other_, fn<&ask_number_of>, again.id()), again.id());
     ASSERT_EQ(sync(again, fn<&ask_number_of>, other_.id()), other_.id());
@@ -155,7 +134,7 @@ TEST_F(places, are_known_to_the_other_targets) {
 }
 
 TEST_F(places, send_handles_of_former_nodes_as_such) {
-  kill(target_);
+  kill_target(target_);
   const node again = job_.restart(target_);
   const auto is_alive = [](const node& n) { return n.alive(); };
   EXPECT_FALSE(sync(other_, is_alive, target_));
@@ -242,7 +221,7 @@ TEST_F(places, are_given_again_while_threads_call) {
     const unsigned before = calls;
     EXPECT_TRUE(eventually([&] { return calls >= before + 30; }));
     const node last = newest();
-    kill(last);
+    kill_target(last);
     const node again = job_.restart(last);
     const std::lock_guard guard(mutex);
     now = again;
@@ -257,7 +236,7 @@ TEST_F(places, leave_memory_that_is_mapped) {
   auto memory = target_.allocate<int>(1000);
   put(std::vector<int>(1000, 4), memory).get();
   const mapped<int> view(memory);
-  kill(target_);
+  kill_target(target_);
   const node again = job_.restart(target_);
   auto later = again.allocate<int>(1000);
   put(std::vector<int>(1000, 6), later).get();

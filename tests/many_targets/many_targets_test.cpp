@@ -22,8 +22,6 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t target_count = 300;
 
-pid_t pid_of(const node& n) { return static_cast<pid_t>(n.description().pid); }
-
 /// Returns a value of /proc/self/status, in KiB. `name` includes the colon.
 std::uint64_t kib_of_status(const std::string& name) {
   std::ifstream file("/proc/self/status");
