@@ -234,6 +234,8 @@ class Pool(Staff):
 
     def _dispatch(self) -> Outcomes:
         """Sends pending calls to free workers. Call it with the lock held, and settle() the result without it."""
+        if self._is_killed:
+            return self._stop_pending()  # among them calls that workers have returned before their end
         outcomes: Outcomes = []
         if self._own:
             self._dispatch_own(outcomes)
