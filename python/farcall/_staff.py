@@ -259,6 +259,7 @@ class Staff(PlacedCalls):
                 self._zygote.kill([worker.pid])
             text = end or "cannot be reached any more"
             outcomes += [(call.future, 1, self._explained(error, worker, call, text)) for call, error in worker.failed]
+            worker.failed.clear()  # more calls may follow, and must wait for the reason again
         return outcomes
 
     def explain_lost(self, node: int, error: NodeFailed) -> NodeFailed:

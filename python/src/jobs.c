@@ -203,7 +203,7 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
 }
 
 /// track(id): lets a node note which calls have begun, for may_have_begun(). Returns False if the
-/// node has not replied in time.
+/// node has not replied in time, or has ended.
 static PyObject* job_track(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
@@ -216,7 +216,9 @@ static PyObject* job_track(PyObject* object, PyObject* id_object) {
   bool is_late = false;
   FCP_BEGIN_USE(self)
   notes = fcp_track(job, node);
-  is_late = notes == NULL && fc_error_status() == FC_TIMEOUT;
+  // A node that has ended must not get more calls, because all of them may seem to have begun.
+  const fc_status why = notes == NULL ? fc_error_status() : FC_OK;
+  is_late = why == FC_TIMEOUT || why == FC_NODE_FAILED;
   FCP_END_USE
   if (is_late) Py_RETURN_FALSE;
   found = find_node(self, (uint32_t)id);

@@ -160,6 +160,30 @@ class DeadWorkers(support.TestCase):
         for call in [long, *waiting]:
             self.assertTrue(call.cancelled() or isinstance(call.exception(), (farcall.NodeFailed, type(None))))
 
+    def test_ended_worker_gets_one_call_at_a_time(self):
+        executor = self.executor(1)
+        go_on = threading.Event()
+        self.addCleanup(go_on.set)
+        first = executor.submit(tasks.same_after, self.path, 1)
+        first.add_done_callback(lambda _: go_on.wait(support.GUARD_SECONDS / 2))  # stops the thread of the pool
+        pool = executor._pool
+        (node, pid), = pool.pids().items()
+        tasks.note(self.path)
+        self.assertEqual(first.result(), 1)
+        os.kill(pid, signal.SIGKILL)
+        self.assertTrue(support.wait_until(lambda: node not in pool.job.alive()))
+        self.assertFalse(pool.job.track(node))  # so that no more calls seem to have begun there
+
+    def test_all_of_many_calls_of_an_actor_fail(self):
+        executor = self.executor(1)
+        for _ in range(5):
+            actor = executor.create(tasks.Waits)
+            calls = [actor.wait_for_ever.submit(self.path) for _ in range(1000)]
+            os.kill(wait_for_pid(self.path), signal.SIGKILL)
+            os.remove(self.path)
+            for call in calls:
+                self.assertIsInstance(call.exception(support.GUARD_SECONDS / 4), farcall.NodeFailed)
+
     def test_many_deaths_fail_only_the_calls_that_ran(self):
         executor = self.executor(2)
         futures = [executor.submit(tasks.die) if i % 5 == 0 else executor.submit(tasks.same, i) for i in range(30)]
