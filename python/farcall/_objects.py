@@ -29,8 +29,6 @@ class _Object:
         self.numbers: list[int] = []  # of its methods that were called
         self.threads = threads
         self.calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        if threads:
-            _worker.begin_stops()
         for i in range(threads):
             name = f"farcall-{type(value).__name__}-{i}"
             threading.Thread(target=_run, args=(self.calls,), name=name, daemon=True).start()

@@ -28,6 +28,8 @@ _MOST_ASKS = 1_000_000
 # call after which the thread sleeps.
 _POLL_NS = 5_000_000
 _MOST_IDLE_POLLS = 20
+# Time between two attempts to send to a worker that takes no messages.
+_FULL_NS = 2_000_000
 
 
 class Counter:
@@ -79,6 +81,8 @@ class Peers:
         self.functions = Functions(self.job)
         self._calls: dict[int, tuple[Call, Counter | None]] = {}
         self._limits: dict[int, float] = {}  # times at which calls are stopped, by their tags
+        self._unsent_stops: set[int] = set()  # calls whose workers could not be asked yet to stop them
+        self._returned: set[Call] = set()  # calls that workers have not run, until they are sent again
         self._stuck: set[int] = set()  # calls in this worker that were stopped, and go on
         self._next = 1
         self._own = self._turn = self.job.own()
@@ -121,6 +125,7 @@ class Peers:
             may_run_here = counter is not None and counter.is_of_task and call.seconds is None and call.kill_at is None
             if counter is not None and not is_method and node == self._own and may_run_here:
                 self._unsent[call] = counter
+                self._returned.discard(call)
                 begins = not self._is_polling
                 self._is_polling = True
             else:
@@ -167,9 +172,17 @@ class Peers:
             self._send_to(self._own, call, counter)
 
     def _send_to(self, node: int, call: Call, counter: Counter | None) -> None:
+        try:
+            _core.hold_stops()  # of the calling task: otherwise the number of its calls could be wrong
+            self._send_now(node, call, counter)
+        finally:
+            _core.allow_stops()
+
+    def _send_now(self, node: int, call: Call, counter: Counter | None) -> None:
         with self._lock:
             self.job.meet(node)
             self.job.choose(node, True)
+            self._returned.discard(call)
             tag = call.tag = self._next
             self._next += 1
             self._calls[tag] = call, counter
@@ -185,6 +198,24 @@ class Peers:
             self._finish(tag, NODE_FAILED, error)
         except Exception as error:  # pylint: disable=broad-except
             self._finish(tag, EXCEPTION, error)
+        else:
+            if call.kill_at is not None:
+                self._stop_sent(call)
+
+    def _stop_sent(self, call: Call) -> None:
+        """Stops a call, unless it has ended, that was to be stopped while it was being sent again."""
+        with self._lock:
+            if call.tag in self._calls:
+                self._begin_stop(call)
+        self.job.need()
+
+    def _send_again(self, call: Call, counter: Counter | None) -> None:
+        """Sends a call that a worker has returned. An error must not end the thread that takes results."""
+        try:
+            self._send(call, counter)
+        except Exception as error:  # pylint: disable=broad-except
+            self._returned.discard(call)
+            settle([(call.future, EXCEPTION, error)])
 
     def submit_chunk(self, function: Callable[..., Any], rows: list[Any], is_flat: bool,
                      seconds: float | None = None, least: int = 1) -> Future[Any]:
@@ -256,18 +287,24 @@ class Peers:
             call = future.call
             is_unsent = self._unsent.pop(call, None) is not None
             if not is_unsent:
-                if call is None or call.tag not in self._calls or future.has_ended():
+                if call is None or future.has_ended():
                     return False
-                self._begin_stop(call, grace)
+                if call.tag not in self._calls and call not in self._returned:
+                    return False
+                call.kill_at = time.monotonic() + grace
+                if call.tag in self._calls:
+                    self._begin_stop(call)
         if is_unsent:
             settle([call.stopped()])
         else:
             self.job.need()
         return True
 
-    def _begin_stop(self, call: Call, grace: float) -> None:
-        call.kill_at = self._limits[call.tag] = time.monotonic() + grace
-        self.job.stop(call.future.node or 0, call.tag)
+    def _begin_stop(self, call: Call) -> None:
+        assert call.kill_at is not None
+        self._limits[call.tag] = call.kill_at
+        if not self.job.stop(call.future.node or 0, call.tag):
+            self._unsent_stops.add(call.tag)
 
     @staticmethod
     def _explained(error: BaseException, call: Call) -> NodeFailed:
@@ -283,6 +320,8 @@ class Peers:
             self._limits.pop(tag, None)
             is_stuck = tag in self._stuck
             self._stuck.discard(tag)
+            if call is not None and outcome in (RETURNED, UNKNOWN, NODE_FAILED):
+                self._returned.add(call)
         if call is None:  # a call that was stopped, and has gone on
             if is_stuck:
                 _worker.end_wait()
@@ -296,15 +335,21 @@ class Peers:
         if outcome == NODE_FAILED and call.tries < 0:
             call.tries += 1
             is_lost = True
-        if is_lost and call.kill_at is None:
-            self._send(call, counter)
+        is_sent_again = False
+        if call in self._returned:
+            with self._lock:
+                is_sent_again = is_lost and call.kill_at is None
+                if not is_sent_again:
+                    self._returned.discard(call)
+        if is_sent_again:
+            self._send_again(call, counter)
         # Callbacks may make more calls, for which the task then waits, too.
         ends_later = call.future.has_callbacks()
         if counter is not None and not ends_later:
             counter.end()
         if not _worker.serves():
             self._local.counter = counter
-        if is_lost and call.kill_at is None:
+        if is_sent_again:
             pass
         elif outcome in (STOPPED, RETURNED, UNKNOWN):
             settle([call.stopped()])
@@ -326,10 +371,15 @@ class Peers:
                 call = self._calls[tag][0]
                 if call.kill_at is None:
                     call.late = Timeout(f"{call.name()} has not ended within its time limit of {call.seconds:g} s")
-                    self._begin_stop(call, GRACE_SECONDS)
+                    call.kill_at = now + GRACE_SECONDS
+                    self._begin_stop(call)
                 else:
                     given_up.append(tag)
+            self._unsent_stops = {tag for tag in self._unsent_stops if tag in self._calls
+                                  and not self.job.stop(self._calls[tag][0].future.node or 0, tag)}
             left = min((max(0, int((end - now) * 1e9)) for end in self._limits.values()), default=-1)
+            if self._unsent_stops:
+                left = min(left, _FULL_NS)
         for tag in given_up:
             self._give_up(tag)
         return left

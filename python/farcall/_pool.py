@@ -51,6 +51,7 @@ class Pool(Staff):
         super().__init__(settings)
         self._is_full = False  # true if a worker's lane had no space for a message
         self._limits: list[Call] = []  # calls that are being stopped
+        self._unsent_stops: list[Call] = []  # calls that workers could not be asked to stop yet
         self._timed: set[Call] = set()  # calls with time limits that were sent
         self._maps: set[int] = set()  # results of map() that were not read to their end
         self._taken: deque[tuple[Any, ...]] = deque()
@@ -234,6 +235,8 @@ class Pool(Staff):
 
     def _dispatch(self) -> Outcomes:
         """Sends pending calls to free workers. Call it with the lock held, and settle() the result without it."""
+        if self._is_killed:
+            return self._stop_pending()  # among them calls that workers have returned before their end
         outcomes: Outcomes = []
         if self._own:
             self._dispatch_own(outcomes)
@@ -331,7 +334,8 @@ class Pool(Staff):
         call.kill_at = kill_at
         worker.stops.add(call.tag)
         self._set_ready(worker, False)
-        self.job.stop(worker.node, call.tag)
+        if not self.job.stop(worker.node, call.tag):
+            self._unsent_stops.append(call)
         self.job.give_back(worker.node)
         self._wake()
 
@@ -339,8 +343,13 @@ class Pool(Staff):
         """Notes that a call that was being stopped has ended."""
         self._limits.remove(call)
         worker.stops.discard(call.tag)
-        if not worker.stops and not has_failed and not worker.must_go:
+        if not worker.stops and not has_failed and not worker.has_failed and not worker.must_go:
             self._set_ready(worker, True)
+
+    def _send_stops(self) -> None:
+        """Asks workers to stop calls that could not be asked before, because their lanes had no space."""
+        self._unsent_stops = [call for call in self._unsent_stops if call.worker is not None
+                              and not self.job.stop(call.worker.node, call.tag)]
 
     def _check_limits(self) -> None:
         """Stops calls whose time is up, and kills workers that have not stopped their calls."""
@@ -509,6 +518,8 @@ class Pool(Staff):
                 self._is_full = False
                 for worker in self._workers.values():
                     worker.is_full = False
+            if self._unsent_stops:
+                self._send_stops()
             if is_idle and (self._limits or self._timed):
                 self._check_limits()
             # The callbacks of futures may wait for other calls, so these are sent first, to new workers if need be.
@@ -576,7 +587,7 @@ class Pool(Staff):
         seconds = math.inf
         if self._dying:
             seconds = _DYING_SECONDS
-        if self._is_full:
+        if self._is_full or self._unsent_stops:
             seconds = min(seconds, _FULL_SECONDS)
         if self._ask_stalled():
             seconds = min(seconds, _STALL_SECONDS)

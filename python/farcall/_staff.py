@@ -197,7 +197,9 @@ class Staff(PlacedCalls):
             if self._deaths_in_a_row > 3 * self._settings.size:
                 raise StartFailed(f"workers end as soon as they have started; the last one (pid {worker.pid}) "
                                   f"{self._zygote.end_of(worker.pid, 0.5)}")
-            is_unused = self._is_shut and not self._pending and not self._own
+            # Calls that this worker has not begun, and whose end is noticed later, need another worker.
+            has_calls = bool(self._pending or self._own or self._count(worker))
+            is_unused = self._is_shut and not has_calls
             if self._broken is not None or self._is_killed or is_unused:
                 return
             outcomes = self._start(1)
@@ -257,6 +259,7 @@ class Staff(PlacedCalls):
                 self._zygote.kill([worker.pid])
             text = end or "cannot be reached any more"
             outcomes += [(call.future, 1, self._explained(error, worker, call, text)) for call, error in worker.failed]
+            worker.failed.clear()  # more calls may follow, and must wait for the reason again
         return outcomes
 
     def explain_lost(self, node: int, error: NodeFailed) -> NodeFailed:
@@ -277,10 +280,17 @@ class Staff(PlacedCalls):
         with self._lock:
             self._is_killed = True
             self._zygote.kill([worker.pid for worker in self._workers.values()], number)
-            outcomes: Outcomes = [call.stopped() for call in self._all_pending()]
-            self._pending.clear()
-            self._own.clear()
+            outcomes = self._stop_pending()
         settle(outcomes)
+
+    def _stop_pending(self) -> Outcomes:
+        """Ends the calls that no worker has, after all workers were killed."""
+        broken = self._broken
+        outcomes: Outcomes = [call.stopped() if broken is None else (call.future, 1, broken)
+                              for call in self._all_pending()]
+        self._pending.clear()
+        self._own.clear()
+        return outcomes
 
     def _close_output(self) -> None:
         """Passes on what workers have printed, after the end of the job."""

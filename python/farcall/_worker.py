@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 job: Any = None
 _parked: list[threading.Lock] = []
 _thread = threading.local()
-_has_stops = False  # true if a thread runs that stops calls in other threads
 
 
 def main(socket: int) -> bool:
@@ -31,6 +30,7 @@ def main(socket: int) -> bool:
     if job is None:
         return False
     job.set_hooks(_begin_call, _end_call)
+    sys.unraisablehook = _core.on_unraisable
     signal.signal(_core.set_stop(_errors.Stopped), _core.on_stop)
     _thread.serves = True
     _core.serve()
@@ -56,10 +56,12 @@ def begin_wait() -> None:
 
 
 def _start_helper() -> None:
-    if _parked:
-        _parked.pop().release()
-    else:
+    try:
+        parked = _parked.pop()
+    except IndexError:
         threading.Thread(target=_help, name="farcall-helper", daemon=True).start()
+    else:
+        parked.release()
 
 
 def end_wait() -> None:
@@ -98,14 +100,6 @@ def _help() -> None:
     while not _core.serve(True):
         _parked.append(turn)
         turn.acquire()
-
-
-def begin_stops() -> None:
-    """Starts the thread that stops calls in threads other than the main thread, unless it runs."""
-    global _has_stops  # pylint: disable=global-statement
-    if not _has_stops:
-        _has_stops = True
-        threading.Thread(target=_core.pass_stops, name="farcall-stops", daemon=True).start()
 
 
 def join_multiprocessing(key: bytes) -> None:

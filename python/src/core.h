@@ -542,10 +542,18 @@ typedef struct fcp_run {
 fcp_run fcp_begin_run(const fc_taken* call, uint64_t number);
 /// Says that the call has ended. Returns true if its caller wanted to stop it.
 bool fcp_end_run(fcp_run run);
+/// Says that the thread leaves the call to another thread, which begins it again. Returns true if
+/// the caller wants to stop it. Later requests are kept for the other thread.
+bool fcp_leave_run(fcp_run run);
+/// Forgets that a call shall be stopped that this process returns. Needs no GIL.
+void fcp_forget_stop(const fc_taken* call, uint64_t number);
 /// True if the pending exception is the exception that stops a call.
 bool fcp_is_stop(void);
 /// Registers the handler that fcp_track() calls. Call it before the process serves.
 fc_status fcp_register_notes(void);
+/// Registers the handler that stops calls. Call it before the process joins a job, because a
+/// request that comes before would be lost.
+fc_status fcp_register_stops(void);
 /// Lets the worker note which calls of this process have begun, in memory that this process reads.
 /// Returns its address here, or NULL if there is none. Needs no GIL.
 void* fcp_track(fc_job* job, fc_node node);
@@ -556,6 +564,12 @@ fc_status fcp_ask_to_stop(fc_node node, uint64_t call);
 PyObject* fcp_set_stop(PyObject* module, PyObject* type);
 /// on_stop(signal, frame): handler of the signal that interrupts calls.
 PyObject* fcp_on_stop(PyObject* module, PyObject* arguments);
-PyObject* fcp_pass_stops(PyObject* module, PyObject* unused);
+/// hold_stops(): delays the exception that stops the call of this thread until allow_stops(). An
+/// exception that is on its way already may be raised directly after hold_stops().
+PyObject* fcp_hold_stops(PyObject* module, PyObject* unused);
+PyObject* fcp_allow_stops(PyObject* module, PyObject* unused);
+/// on_unraisable(unraisable): hook for exceptions that cannot be raised, for instance in __del__().
+/// If one has stopped the call of this thread, raises it again later.
+PyObject* fcp_on_unraisable(PyObject* module, PyObject* unraisable);
 
 #endif

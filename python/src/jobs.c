@@ -203,7 +203,7 @@ static PyObject* job_forget(PyObject* object, PyObject* id_object) {
 }
 
 /// track(id): lets a node note which calls have begun, for may_have_begun(). Returns False if the
-/// node has not replied in time.
+/// node has not replied in time, or has ended.
 static PyObject* job_track(PyObject* object, PyObject* id_object) {
   fcp_job* const self = (fcp_job*)object;
   const unsigned long id = PyLong_AsUnsignedLong(id_object);
@@ -216,7 +216,9 @@ static PyObject* job_track(PyObject* object, PyObject* id_object) {
   bool is_late = false;
   FCP_BEGIN_USE(self)
   notes = fcp_track(job, node);
-  is_late = notes == NULL && fc_error_status() == FC_TIMEOUT;
+  // A node that has ended must not get more calls, because all of them may seem to have begun.
+  const fc_status why = notes == NULL ? fc_error_status() : FC_OK;
+  is_late = why == FC_TIMEOUT || why == FC_NODE_FAILED;
   FCP_END_USE
   if (is_late) Py_RETURN_FALSE;
   found = find_node(self, (uint32_t)id);
@@ -374,11 +376,14 @@ void fcp_end_call(fcp_job* self, uint32_t id) {
   if (node != NULL && node->busy > 0) --node->busy;
 }
 
-/// Calls a Python function without arguments, unless it is NULL.
+/// Calls a Python function without arguments, unless it is NULL. Meanwhile, the exception that
+/// stops a call is not raised.
 static int run_hook(PyObject* hook) {
   if (hook == NULL) return 0;
+  Py_XDECREF(fcp_hold_stops(NULL, NULL));
   PyObject* const done = PyObject_CallNoArgs(hook);
   Py_XDECREF(done);
+  Py_XDECREF(fcp_allow_stops(NULL, NULL));
   return done == NULL ? -1 : 0;
 }
 
@@ -401,6 +406,24 @@ bool fcp_is_interrupted(void* state) {
   return done != 0;
 }
 
+/// Calls the hook after a wait, which has ended with `done`. The hook must run in any case.
+static int end_wait(fcp_job* self, int done) {
+  PyObject* type = NULL;
+  PyObject* value = NULL;
+  PyObject* traceback = NULL;
+  if (self->after_wait == NULL) return done;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (run_hook(self->after_wait) != 0) {
+    // An exception that was on its way has ended the hook at its begin.
+    if (type == NULL) PyErr_Fetch(&type, &value, &traceback);
+    PyErr_Clear();
+    if (run_hook(self->after_wait) != 0) PyErr_Clear();
+    done = -1;
+  }
+  PyErr_Restore(type, value, traceback);
+  return done;
+}
+
 int fcp_wait(fcp_job* self, fc_future* future) {
   if (run_hook(self->before_wait) != 0) return -1;
   int done = 0;
@@ -413,15 +436,7 @@ int fcp_wait(fcp_job* self, fc_future* future) {
     done = sleep_until_ready(future);
     break;
   }
-  if (self->after_wait != NULL) {
-    PyObject* type = NULL;
-    PyObject* value = NULL;
-    PyObject* traceback = NULL;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (run_hook(self->after_wait) != 0) PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
-  }
-  return done;
+  return end_wait(self, done);
 }
 
 static PyObject* job_function(PyObject* object, PyObject* arguments) {
@@ -543,15 +558,17 @@ static PyObject* job_asks(PyObject* object, PyObject* unused) {
   return PyLong_FromUnsignedLongLong((unsigned long long)((fcp_job*)object)->asks);
 }
 
-/// stop(id, tag): asks a worker to stop a call.
+/// stop(id, tag): asks a worker to stop a call. Returns False if the request was not sent, because
+/// this would block.
 static PyObject* job_stop(PyObject* object, PyObject* arguments) {
   fcp_job* const self = (fcp_job*)object;
   unsigned id = 0;
   unsigned long tag = 0;
   if (!PyArg_ParseTuple(arguments, "Ik", &id, &tag) || fcp_has_ended(self)) return NULL;
   const fcp_node* const node = find_node(self, id);
-  if (node != NULL) fcp_ask_to_stop(node->node, tag & ~FCP_ASIDE_BIT);
-  Py_RETURN_NONE;
+  if (node == NULL) Py_RETURN_TRUE;
+  const fc_status status = fcp_ask_to_stop(node->node, tag & ~FCP_ASIDE_BIT);
+  return PyBool_FromLong(status == FC_OK || status == FC_NODE_FAILED);
 }
 
 /// memory(node, size): memory for an array.
@@ -574,7 +591,10 @@ static PyObject* job_blocks(PyObject* object, PyObject* unused) {
 /// need(): makes wake_fd() readable, and lets take() return.
 static PyObject* job_need(PyObject* object, PyObject* unused) {
   (void)unused;
-  need((fcp_job*)object, change_bit);
+  fcp_job* const self = (fcp_job*)object;
+  // Without the queue, a thread that is about to wait would not notice the signal.
+  if (self->job != NULL && need_queue(self) != 0) return NULL;
+  need(self, change_bit);
   Py_RETURN_NONE;
 }
 

@@ -61,6 +61,13 @@ static bool is_for_actor(const fc_taken* call) {
   return (number & FCP_ACTOR_BIT) != 0;
 }
 
+/// Returns the number by which the caller can stop the call, or 0.
+static uint64_t number_of(const fc_taken* call) {
+  fcp_prefix prefix = {0};
+  if (call->size >= sizeof prefix) memcpy(&prefix, call->bytes, sizeof prefix);
+  return prefix.call;
+}
+
 static void keep(const fc_taken* call) {
   kept_call* const made = malloc(sizeof *made);
   if (made == NULL) {
@@ -125,7 +132,8 @@ static void* return_calls(void* unused) {
       if (is_for_actor(&call)) {
         keep(&call);
       } else {
-        // The caller sends the call again, with other blocks.
+        // The caller sends the call again, with other blocks and another number.
+        fcp_forget_stop(&call, number_of(&call));
         fcp_drop_message(job == NULL ? NULL : job->store, call.bytes, call.size, FCP_CALL_PREFIX);
         fc_reply_bytes(call.reply, &returned, sizeof returned);
       }
@@ -168,6 +176,7 @@ fc_status fcp_register_calls(PyObject* describe_exception) {
   sem_init(&wanted, 0, 0);
   fc_status status = fc_register_taken("farcall.python.run", NULL);
   if (status == FC_OK) status = fc_register(return_name, &want_calls_back, NULL);
+  if (status == FC_OK) status = fcp_register_stops();
   return status == FC_OK ? fcp_register_notes() : status;
 }
 
@@ -339,9 +348,8 @@ static bool begin_call(const fc_taken* call, fcp_run* this_run, PyObject** funct
   const bool is_handed = *function != NULL && fcp_is_handed(*function);
   if (*function != NULL && !is_handed) return true;
   if (*function == NULL && PyErr_Occurred()) return true;
-  const bool is_stopped = this_run->is_stopped;
-  fcp_end_run(*this_run);
-  if (is_handed) {
+  const bool is_stopped = fcp_leave_run(*this_run) || this_run->is_stopped;
+  if (is_handed && !is_stopped) {
     fcp_hand_over(*function, call);
   } else {
     reply_without_run(call, is_stopped ? FCP_STOPPED : FCP_UNDEFINED);

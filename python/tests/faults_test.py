@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 
 import farcall
@@ -120,6 +121,68 @@ class DeadWorkers(support.TestCase):
         os.kill(pid, signal.SIGKILL)
         self.assertTrue(support.wait_until(lambda: pid not in executor._pool.pids().values()))
         self.assertNotEqual(executor.submit(os.getpid).result(), pid)
+
+    def test_calls_return_from_workers_that_end_after_shutdown(self):
+        executor = farcall.Executor(1)
+        farcall.wait([executor.submit(tasks.same, number) for number in range(3000)])  # now it gets many at a time
+        pool = executor._pool
+        (node, pid), = pool.pids().items()
+        support.stop(pid)
+        calls = [executor.submit(tasks.same, number) for number in range(40)]
+        executor.shutdown(wait=False)
+        # The thread of the pool may notice the end before it gets the calls back.
+        pool._taken.append((None, node, 2, None))
+        pool._wake()
+        self.assertTrue(support.wait_until(lambda: pool.worker_at(0) is None or pool.worker_at(0).node != node))
+        os.kill(pid, signal.SIGKILL)
+        self.assertEqual([call.result(support.GUARD_SECONDS / 2) for call in calls], list(range(40)))
+        executor.shutdown()
+
+    def test_returned_calls_are_cancelled_after_kill_workers(self):
+        executor = farcall.Executor(1)
+        farcall.wait([executor.submit(tasks.same, number) for number in range(3000)])
+        go_on = threading.Event()
+        first = executor.submit(tasks.same_after, self.path + ".first", 1)
+        first.add_done_callback(lambda _: go_on.wait(support.GUARD_SECONDS / 2))  # stops the thread of the pool
+        long = executor.submit(tasks.sleep_stubbornly, self.path)
+        waiting = [executor.submit(tasks.same, number) for number in range(40)]
+        tasks.note(self.path + ".first")
+        wait_for_pid(self.path)
+        long.stop(grace=support.GUARD_SECONDS)  # asks the worker to return the other calls
+        wait_for_pid(self.path + ".interrupted")
+        time.sleep(0.2)  # for their return; without it, the test finds less
+        executor.kill_workers()
+        go_on.set()
+        ended = threading.Thread(target=executor.shutdown)
+        ended.start()
+        ended.join(support.GUARD_SECONDS / 2)
+        self.assertFalse(ended.is_alive())
+        for call in [long, *waiting]:
+            self.assertTrue(call.cancelled() or isinstance(call.exception(), (farcall.NodeFailed, type(None))))
+
+    def test_ended_worker_gets_one_call_at_a_time(self):
+        executor = self.executor(1)
+        go_on = threading.Event()
+        self.addCleanup(go_on.set)
+        first = executor.submit(tasks.same_after, self.path, 1)
+        first.add_done_callback(lambda _: go_on.wait(support.GUARD_SECONDS / 2))  # stops the thread of the pool
+        pool = executor._pool
+        (node, pid), = pool.pids().items()
+        tasks.note(self.path)
+        self.assertEqual(first.result(), 1)
+        os.kill(pid, signal.SIGKILL)
+        self.assertTrue(support.wait_until(lambda: node not in pool.job.alive()))
+        self.assertFalse(pool.job.track(node))  # so that no more calls seem to have begun there
+
+    def test_all_of_many_calls_of_an_actor_fail(self):
+        executor = self.executor(1)
+        for _ in range(5):
+            actor = executor.create(tasks.Waits)
+            calls = [actor.wait_for_ever.submit(self.path) for _ in range(1000)]
+            os.kill(wait_for_pid(self.path), signal.SIGKILL)
+            os.remove(self.path)
+            for call in calls:
+                self.assertIsInstance(call.exception(support.GUARD_SECONDS / 4), farcall.NodeFailed)
 
     def test_many_deaths_fail_only_the_calls_that_ran(self):
         executor = self.executor(2)

@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import os
+import signal
 import tempfile
 import threading
 import time
@@ -152,6 +153,90 @@ class Stops(support.TestCase):
     def test_task_stops_its_own_tasks(self):
         executor = self.executor(2)
         self.assertEqual(executor.submit(tasks.nested_stop, executor, self.path).result(), (True, True))
+
+    def test_stop_before_the_worker_is_ready_is_not_lost(self):
+        # The module delays the worker between its entry to the job and the first call.
+        executor = self.executor(1, preload=["slow_start"], retries=1)
+        future = executor.submit(tasks.note_and_wait, self.path)
+        # Without Future.stop(), which also asks the worker to return the call.
+        self.assertTrue(executor._pool.job.stop(future.node, future.call.tag))
+        self.assert_cancelled(future)
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_stop_reaches_calls_beside_the_main_thread(self):
+        executor = self.executor(2)
+        actor = executor.create(tasks.Waits, node=1)
+        # A helper thread runs the second method while the first one waits for a task of the other worker.
+        first = actor.wait_for_a_task.submit(executor, self.path + ".begun", self.path + ".go")
+        self.assertTrue(support.wait_until(lambda: os.path.exists(self.path + ".begun")))
+        second = actor.wait_for_ever.submit(self.path)
+        self.assertTrue(support.wait_until(lambda: os.path.exists(self.path)))
+        tasks.note(self.path + ".go")
+        self.assertEqual(first.result(), 1)
+        # The main thread, which runs handlers of signals, now waits for calls.
+        self.assertTrue(second.stop(grace=support.GUARD_SECONDS))
+        self.assert_cancelled(second)
+        # A helper thread that goes on with the call would be missing when tasks wait for tasks of their worker.
+        self.assertEqual(executor.submit(tasks.count_down, executor, 20).result(support.GUARD_SECONDS / 2), 20)
+
+    def test_stop_during_a_wait_is_not_lost(self):
+        executor = self.executor(2)
+        actor = executor.create(tasks.Waits, node=1)
+        first = actor.wait_for_a_task.submit(executor, self.path + ".first", self.path + ".go")
+        self.assertTrue(support.wait_until(lambda: os.path.exists(self.path + ".first")))
+        second = actor.wait_for_a_function.submit(executor, self.path)  # in a helper thread
+        self.assertTrue(support.wait_until(lambda: os.path.exists(self.path + ".begun")))
+        self.assertTrue(second.stop(grace=support.GUARD_SECONDS))
+        time.sleep(0.2)  # so that the stop comes during the wait; without it, the test finds less
+        tasks.note(self.path)
+        self.assert_cancelled(second)
+        tasks.note(self.path + ".go")
+        self.assertEqual(first.result(), 1)
+
+        # The helper thread ends, because the worker has counted the end of the wait.
+        def all_run_in_the_main_thread():
+            return {executor.submit_to(1, tasks.thread_name).result() for _ in range(20)} == {"MainThread"}
+
+        self.assertTrue(support.wait_until(all_run_in_the_main_thread))
+
+    def test_stop_is_sent_again_if_the_lane_is_full(self):
+        executor = self.executor(1)
+        future, pid = self.started(executor, tasks.note_and_wait)
+        function = executor._pool.frozen(len)
+        message = function.encode((bytes(60_000),), {})
+        support.stop(pid)
+        try:
+            sent = 0
+            while executor._pool.job.send(function, message, future.node, (1 << 30) + sent, False):
+                sent += 1
+            self.assertTrue(future.stop(grace=support.GUARD_SECONDS))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        self.assert_cancelled(future)
+
+    def test_stop_in_a_finalizer_is_not_lost(self):
+        future, _ = self.started(self.executor(1), tasks.drop_and_wait)
+        self.assertTrue(future.stop(grace=support.GUARD_SECONDS))
+        self.assert_cancelled(future)
+
+    def test_all_of_many_waiting_calls_are_stopped(self):
+        actor = self.executor(1).create(tasks.Waits, threads=1)
+        first = actor.wait_for_ever.submit(self.path)
+        self.assertTrue(support.wait_until(lambda: os.path.exists(self.path)))
+        waiting = [actor.wait_for_ever.submit(f"{self.path}.{number}") for number in range(1000)]
+        for future in waiting:
+            self.assertTrue(future.stop(grace=support.GUARD_SECONDS))
+        self.assertTrue(first.stop(grace=support.GUARD_SECONDS))
+        for future in [first, *waiting]:
+            self.assert_cancelled(future)
+        self.assertFalse(os.path.exists(f"{self.path}.0"))
+
+    def test_signal_before_a_system_call_is_not_lost(self):
+        executor = self.executor(1)
+        future, pid = self.started(executor, tasks.note_and_sleep_twice)
+        self.assertTrue(future.stop(grace=support.GUARD_SECONDS))
+        self.assert_cancelled(future)
+        self.assertEqual(executor.submit(os.getpid).result(), pid)
 
     def test_wrong_grace_is_refused(self):
         future = self.executor(1).submit(tasks.same, 1)

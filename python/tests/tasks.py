@@ -316,6 +316,13 @@ def note(path):
     os.rename(path + ".new", path)
 
 
+def note_and_sleep_twice(path):
+    """Writes the worker's process ID to a file, and sleeps twice, without a look at signals in between."""
+    sleep = ctypes.CDLL(None).usleep
+    note(path)
+    list(map(sleep, [60_000_000, 60_000_000]))
+
+
 def note_and_lock(path):
     """Writes the worker's process ID to a file, and waits for a lock for ever."""
     note(path)
@@ -356,6 +363,40 @@ def note_and_clean_up(path):
         time.sleep(60)
     except farcall.Stopped as stopped:
         return f"cleaned up after {type(stopped).__name__}"
+
+
+class Waits:
+    """Object whose methods wait."""
+
+    def wait_for_a_task(self, executor, begun, path):
+        """Says that it runs, and waits for a task that waits for a file."""
+        note(begun)
+        return executor.submit(same_after, path, 1).result()
+
+    def wait_for_a_function(self, executor, path):
+        """Waits for a function that waits for a file, and then for ever."""
+        executor.function(read_after)(path)
+        pid_after(path + ".never")
+
+    def wait_for_ever(self, path):
+        """Writes the worker's process ID to a file, and looks for another file for ever."""
+        note_and_wait(path)
+
+
+class EndsSlowly:
+    """Object with a finalizer that takes for ever, unless it is interrupted."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __del__(self):
+        note_and_wait(self.path)
+
+
+def drop_and_wait(path):
+    """Drops an object with a finalizer, and waits for ever."""
+    EndsSlowly(path)
+    pid_after(path + ".never")
 
 
 def nested_stop(executor, path):
