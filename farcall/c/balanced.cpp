@@ -55,6 +55,10 @@ class balanced_calls {
         streams_.push_back({n});
     }
   }
+  balanced_calls(const balanced_calls&) = delete;
+  balanced_calls& operator=(const balanced_calls&) = delete;
+  /// Stops the calls that are under way. There are some only after a failure.
+  ~balanced_calls() { stop_all(); }
 
   [[nodiscard]] fc_status run() {
     fc_queue* opened = nullptr;
@@ -64,7 +68,6 @@ class balanced_calls {
       status = send_next(i);
     while (status == FC_OK && under_way_ != 0)
       status = take_one();
-    if (status != FC_OK) stop_others();
     return status;
   }
 
@@ -112,7 +115,7 @@ class balanced_calls {
     return send_next(taken.tag);
   }
 
-  void stop_others() noexcept {
+  void stop_all() noexcept {
     for (const stream& s : streams_) {
       if (s.call != nullptr && (s.where.flags & stoppable_flag) != 0) (void)fc_future_stop(s.call);
     }

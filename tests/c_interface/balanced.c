@@ -68,6 +68,19 @@ static void run_until_stopped(fc_reply* reply, const void* bytes, size_t size, v
     sched_yield();
 }
 
+/// Replies to 0 with a byte too many, and runs for all other numbers until the call is stopped.
+static void answer_zero_wrongly(fc_reply* reply, const void* bytes, size_t size, void* user) {
+  static const char result[sizeof(int) + 1];
+  int number = 0;
+  if (size != sizeof number) abort();
+  memcpy(&number, bytes, sizeof number);
+  if (number != 0) {
+    run_until_stopped(reply, bytes, size, user);
+  } else if (fc_reply_bytes(reply, result, sizeof result) != FC_OK) {
+    abort();
+  }
+}
+
 /// Squares numbers on all nodes from a handler, and replies with the sum of the squares.
 static void sum_of_squares(fc_reply* reply, const void* bytes, size_t size, void* user) {
   (void)user;
@@ -127,6 +140,19 @@ static void failures_end_the_calls(const fc_node* nodes) {
                          sizeof *numbers, NULL, 0) == FC_TIMEOUT);
 }
 
+static void replies_of_another_size_stop_the_calls(const fc_node* nodes) {
+  const fc_node stoppable[2] = {fc_stoppable(nodes[0]), fc_stoppable(nodes[1])};
+  const int few[] = {0, 1, 2, 3};
+  CHECK_FAILS(FC_ERROR, "each of them has a result of 4 bytes",
+              fc_call_balanced(stoppable, 2, fc_named("answer zero wrongly"), few, 4, sizeof *few,
+                               results, 4));
+  // The other calls have ended because they were stopped, so that the nodes reply.
+  for (int i = 0; i < 2; ++i) {
+    int done = 0;
+    CHECK(fc_call(nodes[i], fc_named("tell done"), NULL, 0, &done, sizeof done, NULL) == FC_OK);
+  }
+}
+
 static void arguments_are_checked(const fc_node* nodes) {
   const fc_function f = fc_named("square");
   CHECK_FAILS(FC_INVALID_ARGUMENT, "at least one node",
@@ -157,6 +183,7 @@ int main(int argc, char** argv) {
   NEED(fc_register("tell done", tell_done, NULL) == FC_OK);
   NEED(fc_register("refuse negative", refuse_negative, NULL) == FC_OK);
   NEED(fc_register("run until stopped", run_until_stopped, NULL) == FC_OK);
+  NEED(fc_register("answer zero wrongly", answer_zero_wrongly, NULL) == FC_OK);
   NEED(fc_register("sum of squares", sum_of_squares, NULL) == FC_OK);
   const fc_job_options options = {.size = sizeof options, .targets = "shm:2"};
   fc_job* job = NULL;
@@ -173,6 +200,7 @@ int main(int argc, char** argv) {
     results_are_in_order(nodes, 2, "square", counts[i]);
   }
   failures_end_the_calls(nodes);
+  replies_of_another_size_stop_the_calls(nodes);
   arguments_are_checked(nodes);
 
   int sum = 0;

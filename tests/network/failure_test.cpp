@@ -170,6 +170,25 @@ TEST_P(network_failure_test, copies_with_a_dead_target_fail) {
   EXPECT_THROW(copy(there, others_[0].allocate<char>(30'000'000)).get(), error);
 }
 
+// A put to a stopped target has ended at its deadline, and other copies wait until the target
+// refuses the rest of the put. A long reply is read by such a copy, with the guard of its lane
+// held.
+TEST_P(network_failure_test, copies_behind_a_late_put_end_with_the_target) {
+  const std::vector<char> sent(30'000'000, 'x');
+  const auto there = victim_.allocate<char>(sent.size());
+  const lane stream(victim_);
+  future<std::vector<char>> reply = async(stream, [] { return std::vector<char>(1'000'000, 'y'); });
+  const std::string file = folder_.file("next");
+  post(stream, [](const std::string& f) { mark(f); }, file);
+  ASSERT_TRUE(comes_true([&] { return marks(file) == 1; })) << "the reply was sent before";
+  ::kill(pids_[0], SIGSTOP);
+  EXPECT_THROW(put_sync(sent, there.within(milliseconds(100))), timeout);
+  ::kill(pids_[0], SIGKILL);
+  EXPECT_TRUE(comes_true([&] { return !victim_.alive(); }));
+  EXPECT_THROW((void)reply.get(), node_failed);
+  expect_only_the_victim_is_gone();
+}
+
 TEST_P(network_failure_test, a_server_that_ends_takes_its_targets_along) {
   future<void> f = async(victim_, [] { ::usleep(20'000'000); });
   server_.reset();

@@ -225,7 +225,7 @@ class bulk_rma_engine::loan {
     // Discard the bytes of this copy that were not sent yet. The remaining bytes of a put must not
     // arrive after a later put.
     connection_->abort();
-    const bool is_leaving = is_given_up_ && !p.is_gone;
+    const bool is_leaving = is_given_up_ && !p.is_gone && !p.has_failed;
     const std::uint64_t serial = connection_->serial();
     if (is_leaving) p.leaving.push_back(serial);
     from_->changed_.notify_all();
@@ -432,6 +432,17 @@ std::string bulk_rma_engine::failure(node_id peer, std::uint64_t address, std::u
   if (!is_inside(peer, address, bytes)) return {};
   const std::lock_guard guard(mutex_);
   return peers_.find(peer)->failure;
+}
+
+void bulk_rma_engine::note_failure(node_id peer) noexcept {
+  const std::lock_guard guard(mutex_);
+  peer_state* const p = peers_.find(peer);
+  if (p == nullptr) return;
+  // Copies need not wait for the remaining bytes of earlier puts any more, because nobody uses the
+  // memory of a node that has failed.
+  p->has_failed = true;
+  p->leaving.clear();
+  changed_.notify_all();
 }
 
 } // namespace farcall::tcp

@@ -131,6 +131,7 @@ class bulk_rma_engine final : public rma_engine {
   [[nodiscard]] bool settle(node_id peer, time_point deadline) noexcept override;
   [[nodiscard]] std::string failure(node_id peer, std::uint64_t address,
                                     std::uint64_t bytes) override;
+  void note_failure(node_id peer) noexcept override;
 
  private:
   struct peer_state {
@@ -145,6 +146,7 @@ class bulk_rma_engine final : public rma_engine {
     std::uint64_t asked = 0;   ///< serial number of the last request for a connection
     std::uint64_t settled = 0; ///< number of requests for a connection that have succeeded
                                ///< or failed
+    bool has_failed = false;   ///< the peer confirms nothing any more
     bool is_gone = false;
     std::string why; ///< reason why a requested connection was not made; the next copy reports it
     std::string failure; ///< reason why the last copy failed
