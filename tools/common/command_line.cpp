@@ -10,6 +10,7 @@
 #include "terminal.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/text.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -311,9 +312,11 @@ void add_unread(choice& made, int read, int argc, const char* const* argv) {
   made.rest.insert(made.rest.end(), argv + read + (is_end ? 1 : 0), argv + argc);
 }
 
-/// Prints an error: the name of the command, the reason and what to do.
+/// Prints an error: the name of the command, the reason and what to do. Words of the command line
+/// may be among them, so control characters are replaced.
 int complain(const std::string& name, int status, const std::string& what) {
-  std::fputs((styled_for(STDERR_FILENO, style::failure, name + ":") + ' ' + what + '\n').c_str(),
+  const std::string text = valid_text(what, line_ends::kept);
+  std::fputs((styled_for(STDERR_FILENO, style::failure, name + ":") + ' ' + text + '\n').c_str(),
              stderr);
   return status;
 }

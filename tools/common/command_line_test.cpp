@@ -158,6 +158,11 @@ TEST_F(command_line, an_unknown_command_is_named) {
             "lists the commands\n");
 }
 
+TEST_F(command_line, control_characters_of_words_are_not_printed) {
+  EXPECT_EQ(run({"\x1b[31mred"}), 2);
+  EXPECT_THAT(err_, AllOf(HasSubstr("[31mred"), Not(HasSubstr("\x1b"))));
+}
+
 TEST_F(command_line, words_of_another_program_are_left_alone) {
   EXPECT_EQ(run({"start", "-n", "3", "./app", "-n", "5", "--help"}), 7);
   EXPECT_EQ(processes_, 3U);
