@@ -34,6 +34,12 @@ constexpr std::uint32_t max_short = 64U << 10;
 /// Average time of short reads and writes above which they may take long, too.
 constexpr std::chrono::nanoseconds long_average = std::chrono::microseconds(200);
 
+/// Number of bytes of a write before its data.
+constexpr std::size_t before_data = sizeof(fuse_in_header) + sizeof(fuse_write_in);
+
+/// Time between two looks if requests are late.
+constexpr std::chrono::milliseconds look_every{500};
+
 /// Reads a structure at an offset. Returns nothing if the request is shorter.
 template <class T>
 std::optional<T> structure_at(std::span<const std::byte> request, std::size_t offset) noexcept {
@@ -53,6 +59,17 @@ std::optional<std::uint32_t> size_of_data(std::span<const std::byte> request) no
   return wanted ? wanted->size : 0;
 }
 
+/// Returns a write of changed pages of a mapping. Returns none for other and malformed requests.
+page_write pages_of(std::span<const std::byte> request) noexcept {
+  const auto head = structure_at<fuse_in_header>(request, 0);
+  if (!head || head->opcode != FUSE_WRITE) return {};
+  const auto wanted = structure_at<fuse_write_in>(request, sizeof(fuse_in_header));
+  if (!wanted || (wanted->write_flags & FUSE_WRITE_CACHE) == 0 ||
+      request.size() - before_data < wanted->size || wanted->size > max_piece)
+    return {};
+  return {head->unique, wanted->size};
+}
+
 /// Makes the calling thread end in a system call if another thread cancels it, as long as the
 /// object lives.
 class cancellable {
@@ -65,8 +82,8 @@ class cancellable {
 
 } // namespace
 
-/// Counts a thread in run(). The last thread to leave closes the device, so that the system ends
-/// requests without a reply.
+/// Counts a thread that uses the device. The last thread to leave closes the device, so that the
+/// system ends requests without a reply.
 class mount_device::presence {
  public:
   explicit presence(mount_device& of) noexcept : of_(of) {}
@@ -108,16 +125,26 @@ mount_device::mount_device(mounted_files& files, unique_fd device, unique_fd hel
       reads_ahead_(reads_ahead), loop_(common_event_loop()) {
   device_.close_on_fork();
   helper_.close_on_fork();
-  {
-    const std::lock_guard guard(mutex_);
-    start_thread();
-  }
+  running_.reserve(max_threads + late_threads_.size());
   try {
+    // Made here, because memory may not be had when requests are late.
+    auto read = std::make_unique<request_memory>(memory_bytes);
+    auto performed = std::make_unique<request_memory>(memory_bytes);
+    late_threads_[0] = library_thread("farcall-service", [this] { look_for_overdue(); });
+    late_threads_[1] =
+        library_thread("farcall-service", [this, read = std::move(read)] { read_late(*read); });
+    late_threads_[2] = library_thread(
+        "farcall-service", [this, performed = std::move(performed)] { perform_late(*performed); });
+    {
+      const std::lock_guard guard(mutex_);
+      start_thread();
+    }
     // Without events, because epoll always reports EPOLLHUP.
     loop_->add(helper_.get(), EPOLLET, std::make_shared<function_handler>([this] { stop(); }));
   } catch (...) {
     stop();
     threads_.clear();
+    late_threads_ = {};
     throw;
   }
 }
@@ -130,6 +157,7 @@ void mount_device::stop() noexcept {
   for (const pthread_t each : running_)
     (void)::pthread_cancel(each);
   next_reader_.notify_all();
+  late_.stop();
   // Wakes a thread that waits until the helper takes a message.
   if (helper_) (void)::shutdown(helper_.get(), SHUT_RDWR);
   if (running_.empty()) device_.reset();
@@ -140,51 +168,115 @@ void mount_device::finish() noexcept {
   if (helper_) loop_->remove(helper_.get());
   loop_->drain();
   threads_.clear();
+  late_threads_ = {};
   helper_.reset();
 }
 
 /// Starts a further thread, if there may be more. Call with mutex_ held.
 void mount_device::start_thread() {
   if (is_stopping_ || threads_.size() == max_threads) return;
-  running_.reserve(max_threads);
   threads_.emplace_back();
   try {
     // The new thread adds itself to `running_` before it uses the device, and leaves if stop() was
     // called before that.
-    threads_.back() = library_thread("farcall-service", [this] {
-      (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-      run();
-    });
+    threads_.back() = library_thread("farcall-service", [this] { run(); });
   } catch (const std::system_error&) {
     threads_.pop_back();
     if (threads_.empty()) throw;
   }
 }
 
+/// Adds the calling thread to the threads that use the device. Returns false if it must end.
+bool mount_device::enter() {
+  (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  const std::lock_guard guard(mutex_);
+  if (is_stopping_) return false;
+  running_.push_back(::pthread_self());
+  return true;
+}
+
 void mount_device::run() {
-  const std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[memory_bytes]);
-  {
-    const std::lock_guard guard(mutex_);
-    // If there is no thread that could reply to the system, close the device.
-    if (memory == nullptr && running_.empty()) device_.reset();
-    if (memory == nullptr || is_stopping_) return;
-    running_.push_back(::pthread_self());
+  std::optional<request_memory> own;
+  try {
+    own.emplace(memory_bytes);
+  } catch (const std::bad_alloc&) {
+    // The thread of late requests reads them if there is no other one.
+    return;
   }
+  const std::span<std::byte> memory = own->bytes();
+  if (!enter()) return;
   const presence here(*this);
   bool is_reader = false;
   for (;;) {
     if (!is_reader && !become_reader()) return;
-    const std::size_t bytes = next_request({memory.get(), memory_bytes});
+    const std::size_t bytes = next_request(memory);
     if (bytes == 0) return stop();
-    const std::span<std::byte> request(memory.get(), bytes);
+    const std::span<std::byte> request = memory.first(bytes);
+    is_reader = take_late(request, false);
+    if (is_reader) continue;
     is_reader = !may_take_long(request);
     if (!is_reader) leave_reading();
     const auto begun = std::chrono::steady_clock::now();
-    serve(request, {memory.get(), memory_bytes});
+    serve(request, memory);
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begun;
     const std::int64_t before = average_ns_.load(std::memory_order_relaxed);
     if (size_of_data(request).value_or(UINT32_MAX) <= max_short)
       average_ns_.store(before + (taken.count() - before) / 8, std::memory_order_relaxed);
+  }
+}
+
+/// Replies to writes of pages that take long. Has requests read if no thread reads them.
+void mount_device::look_for_overdue() {
+  if (!enter()) return;
+  const presence here(*this);
+  bool was_waiting = false;
+  std::uint64_t before = 0;
+  while (late_.pause(look_every)) {
+    const late_requests::overdue found = late_.look();
+    for (std::size_t i = 0; i < found.count; ++i)
+      reply_written(found.all.at(i).unique, found.all.at(i).bytes);
+    pollfd more{device_.get(), POLLIN, 0};
+    const bool is_waiting = ::poll(&more, 1, 0) != 0;
+    const std::uint64_t now = requests_.load(std::memory_order_relaxed);
+    if (is_waiting && was_waiting && now == before) late_.wake_reader();
+    was_waiting = is_waiting;
+    before = now;
+  }
+}
+
+/// Reads requests as long as requests are late, or if no other thread reads them.
+void mount_device::read_late(const request_memory& memory) {
+  if (!enter()) return;
+  const presence here(*this);
+  while (late_.wait_to_read()) {
+    const std::size_t bytes = next_request(memory.bytes());
+    if (bytes == 0) return stop();
+    (void)take_late(memory.bytes().first(bytes), true);
+  }
+}
+
+/// Performs late requests.
+void mount_device::perform_late(const request_memory& memory) {
+  if (!enter()) return;
+  const presence here(*this);
+  while (const std::size_t bytes = late_.next(memory.bytes()))
+    serve(memory.bytes().first(bytes), memory.bytes());
+}
+
+/// Returns false if the calling thread must perform the request. Makes the request late otherwise,
+/// always with `is_late`.
+bool mount_device::take_late(std::span<const std::byte> request, bool is_late) noexcept {
+  const page_write pages = pages_of(request);
+  switch (late_.take(request, pages, is_late)) {
+  case late_requests::fate::now:
+    return false;
+  case late_requests::fate::late:
+    if (pages.unique != 0) reply_written(pages.unique, pages.bytes);
+    return true;
+  default:
+    if (const auto head = structure_at<fuse_in_header>(request, 0))
+      reply(head->unique, -ENOMEM, nullptr, 0);
+    return true;
   }
 }
 
@@ -231,7 +323,10 @@ std::size_t mount_device::next_request(std::span<std::byte> to) {
       const cancellable now;
       got = ::preadv2(device_.get(), &all, 1, -1, 0);
     }
-    if (got > 0) return static_cast<std::size_t>(got);
+    if (got > 0) {
+      requests_.fetch_add(1, std::memory_order_relaxed);
+      return static_cast<std::size_t>(got);
+    }
     // ENOENT: the request was interrupted before this thread could read it.
     if (got == 0 || (errno != EINTR && errno != ENOENT && errno != EAGAIN)) return 0;
   }
@@ -277,17 +372,22 @@ void mount_device::read(std::span<const std::byte> request, std::span<std::byte>
 void mount_device::write(std::span<const std::byte> request) {
   const auto head = structure_at<fuse_in_header>(request, 0);
   const auto wanted = structure_at<fuse_write_in>(request, sizeof(fuse_in_header));
-  constexpr std::size_t before = sizeof(fuse_in_header) + sizeof(fuse_write_in);
-  if (!wanted || request.size() - before < wanted->size || wanted->size > max_piece)
+  if (!wanted || request.size() - before_data < wanted->size || wanted->size > max_piece)
     return reply(head->unique, -EINVAL, nullptr, 0);
   // The system writes a page of a shared mapping by any of the file's open files. The page has its
   // place in the file, so the flags, such as O_APPEND, do not count.
-  const bool is_page = (wanted->write_flags & FUSE_WRITE_CACHE) != 0;
+  const bool is_page = pages_of(request).unique != 0;
   const std::int64_t result = files_.write(
       wanted->fh, is_page ? 0 : static_cast<int>(wanted->flags),
-      request.subspan(before, wanted->size), static_cast<std::int64_t>(wanted->offset));
+      request.subspan(before_data, wanted->size), static_cast<std::int64_t>(wanted->offset));
+  if (!is_page || late_.end(head->unique)) return reply_written(head->unique, result);
+  if (result < 0) files_.note_late_error(wanted->fh, result);
+}
+
+/// Replies to a write with its result.
+void mount_device::reply_written(std::uint64_t unique, std::int64_t result) noexcept {
   const fuse_write_out done{static_cast<std::uint32_t>(std::max<std::int64_t>(result, 0)), 0};
-  reply(head->unique, result, &done, sizeof done);
+  reply(unique, result, &done, sizeof done);
 }
 
 /// Sends a request to the helper, which replies to it.

@@ -4,7 +4,9 @@
 #include <farcall/base/event_loop.hpp>
 #include <farcall/base/library_thread.hpp>
 #include <farcall/base/unique_fd.hpp>
+#include <farcall/files/late_requests.hpp>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -29,10 +31,13 @@ class mounted_files;
 /// One thread at a time waits for requests. Before this thread serves a request that may take long,
 /// another thread takes its place. After a short request it waits for the next one itself, so that
 /// successive short requests use one lane, whose worker at the host is still awake.
+///
+/// Three further threads make requests late (late_requests.hpp): one looks if writes of pages take
+/// long, or if no thread reads requests; one then reads requests, and one performs them.
 class mount_device {
  public:
   /// Maximum number of reads and writes that are performed at a time.
-  static constexpr std::size_t max_threads = 16;
+  static constexpr std::size_t max_threads = late_requests::max_performed;
   /// Maximum number of bytes of a message to the helper.
   static constexpr std::size_t max_message = std::size_t{128} << 10;
 
@@ -55,7 +60,12 @@ class mount_device {
 
   void stop() noexcept;
   void start_thread();
+  [[nodiscard]] bool enter();
   void run();
+  void look_for_overdue();
+  void read_late(const request_memory& memory);
+  void perform_late(const request_memory& memory);
+  [[nodiscard]] bool take_late(std::span<const std::byte> request, bool is_late) noexcept;
   [[nodiscard]] bool become_reader();
   void leave_reading();
   [[nodiscard]] bool may_take_long(std::span<const std::byte> request) const noexcept;
@@ -63,6 +73,7 @@ class mount_device {
   void serve(std::span<std::byte> request, std::span<std::byte> memory);
   void read(std::span<const std::byte> request, std::span<std::byte> memory);
   void write(std::span<const std::byte> request);
+  void reply_written(std::uint64_t unique, std::int64_t result) noexcept;
   void pass_on(std::span<const std::byte> request) noexcept;
   void pass_on_forgets(std::span<const std::byte> request) noexcept;
   void reply(std::uint64_t unique, std::int64_t result, const void* bytes,
@@ -82,6 +93,9 @@ class mount_device {
   std::atomic<std::int64_t> average_ns_{0};
   std::vector<pthread_t> running_; ///< threads that have not left run()
   std::list<library_thread> threads_;
+  late_requests late_;
+  std::atomic<std::uint64_t> requests_{0}; ///< that were read. Relaxed, because it guards nothing.
+  std::array<library_thread, 3> late_threads_;
 };
 
 } // namespace farcall::files

@@ -2,6 +2,7 @@
 #include <farcall/base/unique_fd.hpp>
 #include <farcall/files/file_calls.hpp>
 #include <farcall/files/files_test_support.hpp>
+#include <farcall/files/io_socket.h>
 #include <farcall/files/mounted_files.hpp>
 #include <tests/jobs.hpp>
 
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,6 +22,7 @@
 #include <linux/fuse.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 /// Tests a mount's device. A socket of the test takes the place of the system's device, and another
@@ -81,12 +84,13 @@ std::string read_of(std::uint64_t file, std::uint64_t offset, std::uint32_t byte
 }
 
 std::string write_of(std::uint64_t file, std::uint64_t offset, const std::string& data,
-                     std::uint32_t flags = 0) {
+                     std::uint32_t flags = 0, std::uint32_t write_flags = 0) {
   fuse_write_in in{};
   in.fh = file;
   in.offset = offset;
   in.size = static_cast<std::uint32_t>(data.size());
   in.flags = flags;
+  in.write_flags = write_flags;
   return request_of(FUSE_WRITE, bytes_of(in) + data);
 }
 
@@ -159,6 +163,57 @@ TEST_F(mount_devices, are_written_without_the_helper) {
   };
   EXPECT_EQ(sync(target_, write, tree_ / "in/a"), "201ab456789end");
   EXPECT_EQ(content_of_file(tree_ / "in/a"), "01ab456789end");
+}
+
+/// A process that is stopped as long as this object lives.
+class stopped_process {
+ public:
+  explicit stopped_process(pid_t pid) : pid_(pid) { ::kill(pid_, SIGSTOP); }
+  stopped_process(const stopped_process&) = delete;
+  stopped_process& operator=(const stopped_process&) = delete;
+  ~stopped_process() { ::kill(pid_, SIGCONT); }
+
+ private:
+  pid_t pid_;
+};
+
+/// Sends requests while the host is stopped. Returns what is wrong.
+std::string request_of_stopped_host(const std::string& path, pid_t host) {
+  served_device of;
+  // Writes wait for the host if the file is open twice.
+  const std::uint64_t file = of.open(path, O_RDWR);
+  const std::uint64_t other = of.open(path, O_RDWR);
+  const std::uint64_t not_writable = of.open(path, O_RDONLY);
+  const std::string lookup = request_of(FUSE_LOOKUP, std::string("name") + '\0');
+  {
+    const stopped_process stopped(host);
+    for (const std::uint64_t offset : {2, 3, 4, 5}) {
+      if (reply_to(of, write_of(file, offset, "a", 0, FUSE_WRITE_CACHE)).size() !=
+          sizeof(fuse_write_out))
+        return "a write of pages waits for the host";
+    }
+    if (reply_to(of, write_of(not_writable, 0, "a", 0, FUSE_WRITE_CACHE)).size() !=
+        sizeof(fuse_write_out))
+      return "a write that fails waits for the host";
+    send_to(of.system, lookup);
+    send_to(of.system, read_of(other, 0, 100));
+    pollfd passed{of.helper.get(), POLLIN, 0};
+    if (::poll(&passed, 1, 100) != 0) return "a request overtakes the writes";
+  }
+  if (receive_from(of.helper) != lookup) return "a request is lost";
+  const std::string read = receive_from(of.system);
+  if (!read.ends_with("01aaaa6789")) return "read: " + read;
+  const auto flush = [&](std::uint64_t of_file) {
+    return of.files.perform({.operation = FARCALL_IO_FLUSH, .file = of_file});
+  };
+  if (flush(file) != 0) return "an error of another file";
+  if (flush(not_writable) != -EBADF || flush(not_writable) != 0) return "an error is lost";
+  return reply_to(of, read_of(file, 0, 3)) == "01a" ? "" : "later requests";
+}
+
+TEST_F(mount_devices, reply_to_writes_of_pages_that_take_long) {
+  EXPECT_EQ(sync(target_, request_of_stopped_host, tree_ / "in/a", ::getpid()), "");
+  EXPECT_EQ(content_of_file(tree_ / "in/a"), "01aaaa6789");
 }
 
 TEST_F(mount_devices, pass_other_requests_to_the_helper) {

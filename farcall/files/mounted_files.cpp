@@ -13,7 +13,12 @@
 namespace farcall::files {
 
 std::int64_t mounted_files::perform(const farcall_io_request& asked, unique_fd& passed) noexcept {
-  if (asked.operation == FARCALL_IO_FLUSH) return files_.flush(asked.file);
+  if (asked.operation == FARCALL_IO_FLUSH || asked.operation == farcall_io_op_fsync) {
+    const std::int64_t late = take_late_error(asked.file);
+    const std::int64_t result =
+        asked.operation == FARCALL_IO_FLUSH ? files_.flush(asked.file) : files_.perform(asked);
+    return late < 0 ? late : result;
+  }
   if (asked.operation == farcall_io_op_lock) return lock(asked);
   if (asked.operation == farcall_io_op_read && asked.flags == FARCALL_IO_NOT_AHEAD)
     return files_.read_through(asked);
@@ -36,7 +41,7 @@ std::int64_t mounted_files::perform(const farcall_io_request& asked, unique_fd& 
   try {
     const std::lock_guard guard(mutex_);
     const bool appends = (asked.flags & O_APPEND) != 0;
-    open_.emplace(file, open_file{appends, appends});
+    open_.emplace(file, open_file{appends, appends, 0});
   } catch (const std::bad_alloc&) {
     (void)files_.close(file);
     return -ENOMEM;
@@ -65,6 +70,18 @@ std::int64_t mounted_files::write(std::uint64_t file, int flags, std::span<const
     if (result < 0) return result;
   }
   return files_.write(file, from.data(), from.size(), offset);
+}
+
+void mounted_files::note_late_error(std::uint64_t file, std::int64_t error) noexcept {
+  const std::lock_guard guard(mutex_);
+  const auto at = open_.find(file);
+  if (at != open_.end() && at->second.late_error == 0) at->second.late_error = error;
+}
+
+std::int64_t mounted_files::take_late_error(std::uint64_t file) noexcept {
+  const std::lock_guard guard(mutex_);
+  const auto at = open_.find(file);
+  return at != open_.end() ? std::exchange(at->second.late_error, 0) : 0;
 }
 
 std::int64_t mounted_files::serve(unique_fd device, unique_fd helper, bool reads_ahead) noexcept {

@@ -58,6 +58,10 @@ class mounted_files {
   [[nodiscard]] std::int64_t write(std::uint64_t file, int flags, std::span<const std::byte> from,
                                    std::int64_t offset) noexcept;
 
+  /// Notes an error of a write whose success was reported. The next FARCALL_IO_FLUSH or fsync of
+  /// the open file returns it.
+  void note_late_error(std::uint64_t file, std::int64_t error) noexcept;
+
   /// Serves the device of a mount from now on (mount_device.hpp). Returns 0, or -errno.
   [[nodiscard]] std::int64_t serve(unique_fd device, unique_fd helper, bool reads_ahead) noexcept;
   /// Ends the service of all devices.
@@ -65,11 +69,13 @@ class mounted_files {
 
  private:
   struct open_file {
-    bool appends = false;      ///< true if the host's open file has O_APPEND now
-    bool is_appending = false; ///< true if the program has opened the file with O_APPEND
+    bool appends = false;        ///< true if the host's open file has O_APPEND now
+    bool is_appending = false;   ///< true if the program has opened the file with O_APPEND
+    std::int64_t late_error = 0; ///< -errno of a write whose success was reported, or 0
   };
   void begin() noexcept;
   void end() noexcept;
+  [[nodiscard]] std::int64_t take_late_error(std::uint64_t file) noexcept;
   [[nodiscard]] std::int64_t lock(const farcall_io_request& asked) noexcept;
 
   file_calls& files_;

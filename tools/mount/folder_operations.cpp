@@ -23,6 +23,7 @@ constexpr std::size_t list_bytes = std::size_t{256} << 10;
 /// A folder that the system has open, with entries that the host has listed.
 struct open_folder {
   std::uint64_t number;
+  node_number node;
   std::mutex mutex;
   std::vector<std::byte> listed;
   std::uint64_t since = 0;   ///< node_table::changes() before the entries were listed
@@ -92,6 +93,13 @@ std::size_t append(fuse_req_t request, node_number folder, const listed_entry& f
   return ::fuse_add_direntry_plus(request, to, left, from.name.c_str(), &entry, from.head.next);
 }
 
+/// Forgets an open folder, and closes it at the host. Returns 0, or -errno.
+std::int64_t leave(mounted_prefix& of, const fuse_file_info& info) {
+  const std::unique_ptr<open_folder> folder(&folder_of(info));
+  of.nodes().note_closed(folder->node, folder->number);
+  return own_link()->close(folder->number);
+}
+
 void open_folder_at(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   mounted_prefix& of = prefix_of(request);
   with_path(request, of.nodes().path_of(node), [&](const std::string& path) {
@@ -103,11 +111,10 @@ void open_folder_at(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
       (void)own_link()->close(opened.opened.file);
       return reply_result(request, -ESTALE);
     }
-    info->fh = reinterpret_cast<std::uint64_t>(new open_folder{opened.opened.file, {}, {}});
-    if (::fuse_reply_open(request, info) != 0) {
-      const std::unique_ptr<open_folder> unused(&folder_of(*info));
-      (void)own_link()->close(unused->number);
-    }
+    info->fh = reinterpret_cast<std::uint64_t>(new open_folder{opened.opened.file, node, {}, {}});
+    // Attributes of an open folder are the host's open folder's, because it may lose its name.
+    of.nodes().note_open(node, opened.opened.file);
+    if (::fuse_reply_open(request, info) != 0) (void)leave(of, *info);
   });
 }
 
@@ -161,8 +168,7 @@ void list_files(fuse_req_t request, fuse_ino_t node, std::size_t bytes, off_t of
 }
 
 void release_folder(fuse_req_t request, fuse_ino_t /*node*/, fuse_file_info* info) {
-  const std::unique_ptr<open_folder> folder(&folder_of(*info));
-  reply_result(request, own_link()->close(folder->number));
+  reply_result(request, leave(prefix_of(request), *info));
 }
 
 void synchronize_folder(fuse_req_t request, fuse_ino_t /*node*/, int data_only,

@@ -61,9 +61,13 @@ node_number node_table::find_or_add(const farcall_io_status& status) {
   const std::uint64_t type = status.mode & S_IFMT;
   const auto at = by_identity_.find(key);
   // A different type means that the host has used the inode for a new file.
-  if (at != by_identity_.end() && nodes_.at(at->second).type == type) return at->second;
+  if (at != by_identity_.end() && nodes_.at(at->second).type == type) {
+    nodes_.at(at->second).last = status;
+    return at->second;
+  }
   const node_number number = ++last_;
   node& made = nodes_[number];
+  made.last = status;
   made.device = status.device;
   made.inode = status.inode;
   made.type = type;
@@ -141,6 +145,7 @@ void node_table::add_name(node_number number, name_key key) {
     remove_name(old);
   }
   names.push_back(key);
+  nodes_.at(number).is_removed = false;
   by_name_.emplace(std::move(key), number);
 }
 
@@ -208,9 +213,20 @@ void node_table::remove_known(const name_key& key) {
   remove_name(key);
 }
 
+/// Removes a name that a program of this mount has removed.
+void node_table::note_removed_name(const name_key& key) {
+  const auto at = nodes_.find(number_of(key));
+  if (at != nodes_.end()) {
+    node& named = at->second;
+    named.is_removed = named.names.size() == 1;
+    named.last.links = named.type == S_IFDIR || named.last.links == 0 ? 0 : named.last.links - 1;
+  }
+  remove_known(key);
+}
+
 void node_table::note_removed(node_number folder, std::string_view name) {
   const std::lock_guard guard(mutex_);
-  remove_known({folder, std::string(name)});
+  note_removed_name({folder, std::string(name)});
 }
 
 void node_table::note_missing(node_number folder, std::string_view name, node_number before) {
@@ -241,7 +257,7 @@ void node_table::note_renamed(node_number folder, std::string_view name, node_nu
   if (exchanges) {
     remove_name(to);
   } else {
-    remove_known(to);
+    note_removed_name(to);
   }
   if (moved != 0) add_name(moved, to);
   if (exchanges && replaced != 0) add_name(replaced, from);
@@ -249,6 +265,19 @@ void node_table::note_renamed(node_number folder, std::string_view name, node_nu
     keep(each, -1);
     remove_if_unused(each);
   }
+}
+
+void node_table::note_status(node_number number, const farcall_io_status& status) {
+  const std::lock_guard guard(mutex_);
+  const auto at = nodes_.find(number);
+  if (at != nodes_.end()) at->second.last = status;
+}
+
+std::optional<farcall_io_status> node_table::status_of_removed(node_number number) {
+  const std::lock_guard guard(mutex_);
+  const auto at = nodes_.find(number);
+  if (at == nodes_.end() || !at->second.is_removed) return std::nullopt;
+  return at->second.last;
 }
 
 bool node_table::is_same(node_number number, const farcall_io_status& status) {

@@ -61,6 +61,12 @@ class node_table {
   void note_renamed(node_number folder, std::string_view name, node_number to_folder,
                     std::string_view to_name, bool exchanges);
 
+  /// Notes the status of a file, as the host has told it.
+  void note_status(node_number node, const farcall_io_status& status);
+  /// Returns the last status of a file whose last name was removed by a program of this mount, or
+  /// nothing.
+  [[nodiscard]] std::optional<farcall_io_status> status_of_removed(node_number node);
+
   /// True if a status is the status of this file.
   [[nodiscard]] bool is_same(node_number node, const farcall_io_status& status);
 
@@ -89,6 +95,8 @@ class node_table {
     std::vector<std::uint64_t> files;
     std::set<std::uint64_t> lock_owners;
     farcall_io_status seen{}; ///< at the last open
+    farcall_io_status last{}; ///< as far as it is known
+    bool is_removed = false;  ///< a program of this mount has removed the last name
   };
   using identity = std::pair<std::uint64_t, std::uint64_t>;
 
@@ -100,6 +108,7 @@ class node_table {
   void note_change(const name_key& key);
   [[nodiscard]] node_number number_of(const name_key& key) const;
   void remove_known(const name_key& key);
+  void note_removed_name(const name_key& key);
   void remove_name(const name_key& key);
   void leave_identity(node_number number);
   void remove_if_unused(node_number number);

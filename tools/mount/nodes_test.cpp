@@ -51,6 +51,22 @@ TEST_F(node_tables, forget_names_that_the_host_has_not) {
   EXPECT_EQ(nodes_.path_of(made), "/host/new");
 }
 
+TEST_F(node_tables, keep_the_status_of_removed_files) {
+  farcall_io_status two_links = file(2);
+  two_links.links = 2;
+  const node_number n = nodes_.note(root_node, "f", two_links);
+  (void)nodes_.note(root_node, "g", two_links);
+  nodes_.note_removed(root_node, "f");
+  EXPECT_FALSE(nodes_.status_of_removed(n));
+  nodes_.note_renamed(root_node, "other", root_node, "g", false);
+  ASSERT_TRUE(nodes_.status_of_removed(n));
+  EXPECT_EQ(nodes_.status_of_removed(n)->links, 0U);
+  EXPECT_EQ(nodes_.status_of_removed(n)->inode, 2U);
+  const node_number gone = nodes_.note(root_node, "h", file(3));
+  nodes_.note_missing(root_node, "h", gone);
+  EXPECT_FALSE(nodes_.status_of_removed(gone)) << "the host may have renamed it";
+}
+
 TEST_F(node_tables, note_no_names_that_were_listed_before_a_change) {
   const std::uint64_t since = nodes_.changes();
   const node_number kept = nodes_.note(root_node, "kept", file(2));

@@ -37,12 +37,19 @@ fuse_entry_param entry_of(const mounted_prefix& of, node_number node,
 }
 
 std::int64_t status_of_node(mounted_prefix& of, node_number node, farcall_io_status& status) {
-  return on_node(of, node, [&](std::uint64_t file, const std::string& path) {
+  const std::int64_t result = on_node(of, node, [&](std::uint64_t file, const std::string& path) {
     if (path.empty()) return own_link()->fstat(file, &status);
     const bool is_root = node == root_node;
-    const std::int64_t result = own_link()->stat(path, is_root ? 1 : 0, &status);
-    return result < 0 || is_root || of.nodes().is_same(node, status) ? result : -ESTALE;
+    const std::int64_t got = own_link()->stat(path, is_root ? 1 : 0, &status);
+    return got < 0 || is_root || of.nodes().is_same(node, status) ? got : -ESTALE;
   });
+  if (result >= 0) of.nodes().note_status(node, status);
+  if (result != -ESTALE) return result;
+  // Descriptors with O_PATH and working folders are not open at the host.
+  const auto removed = of.nodes().status_of_removed(node);
+  if (!removed) return result;
+  status = *removed;
+  return 0;
 }
 
 void reply_entry(fuse_req_t request, node_number folder, std::string_view name) {

@@ -84,7 +84,8 @@ std::int64_t on_node(mounted_prefix& of, node_number node, const F& f) {
 }
 
 /// Asks the host for the status of a file that the system knows. Uses an open file if there is one,
-/// because the file may have no name any more. Returns 0, or -errno.
+/// because the file may have no name any more. Without both, uses the last known status of a file
+/// that a program of this mount has removed. Returns 0, or -errno.
 [[nodiscard]] std::int64_t status_of_node(mounted_prefix& of, node_number node,
                                           farcall_io_status& status);
 

@@ -105,19 +105,26 @@ target_process::target_process(std::string socket, pid_t pid)
 bool target_process::has_ended() noexcept {
   if (ended_.load(std::memory_order_relaxed)) return true;
   pollfd end{end_.get(), POLLIN, 0};
-  if (::poll(&end, 1, 0) == 1 || are_all_threads_ending())
+  if (::poll(&end, 1, 0) == 1 || have_threads_ended())
     ended_.store(true, std::memory_order_relaxed);
   return ended_.load(std::memory_order_relaxed);
 }
 
-bool target_process::are_all_threads_ending() const noexcept {
+bool target_process::have_threads_ended() const noexcept {
   if (!is_in_proc_) return false;
   const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
   DIR* const all = ::opendir(tasks.c_str());
   // end_ tells when the process has gone.
   if (all == nullptr) return false;
+  int threads = 0;
+  while (const dirent* const each = ::readdir(all))
+    threads += each->d_name[0] != '.' ? 1 : 0;
+  ::rewinddir(all);
+  // A target has several threads. With one, it is executing another program, and this thread may
+  // wait for a request that the others would have served. The system does not tell the state of
+  // such a thread before that.
   bool found = true;
-  while (const dirent* const each = ::readdir(all)) {
+  while (const dirent* const each = threads > 1 ? ::readdir(all) : nullptr) {
     if (each->d_name[0] != '.' && !is_ending(tasks + "/" + each->d_name)) {
       found = false;
       break;

@@ -28,16 +28,16 @@ class target_process {
   /// Descriptor that becomes readable when the process has ended.
   [[nodiscard]] int end_fd() const noexcept { return end_.get(); }
 
-  /// True if the process has ended, or if all of its threads are about to end. Such a process may
-  /// still exist, because one of its threads waits for a file of the mount, and it keeps its
-  /// sockets open. It would never reply to a request.
+  /// True if the process has ended, or if all of its threads but one, which executes another
+  /// program, are about to end. Such a process may still exist, because one of its threads waits
+  /// for a file of the mount, and it keeps its sockets open. It would never reply to a request.
   [[nodiscard]] bool has_ended() noexcept;
 
   /// Connects to the target's server. Returns an empty descriptor on failure.
   [[nodiscard]] unique_fd connect() const noexcept;
 
  private:
-  [[nodiscard]] bool are_all_threads_ending() const noexcept;
+  [[nodiscard]] bool have_threads_ended() const noexcept;
 
   std::string socket_;
   pid_t pid_;
