@@ -26,6 +26,7 @@
 #include <variant>
 #include <vector>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -340,6 +341,16 @@ int run_chosen(const std::string& name, const choice& made) {
   }
 }
 
+/// Gives standard streams that are closed a file that can be used in the other direction only.
+/// Otherwise, files that the command opens would get the numbers of these streams, and its output.
+void occupy_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    // open() returns the lowest number that is free, which is this stream's.
+    (void)!open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 } // namespace
 
 int run_command_line(const command& given, const std::string& version, int argc,
@@ -347,6 +358,7 @@ int run_command_line(const command& given, const std::string& version, int argc,
   // Reset SIGCHLD to the default, because a process inherits across exec that the signal is
   // ignored. With an ignored SIGCHLD, the commands could not wait for the programs that they start.
   std::signal(SIGCHLD, SIG_DFL);
+  occupy_closed_streams();
   if (argc > 1 && std::string_view(argv[1]) == documents_option) {
     const command documents{
         .name = given.name, .text = given.text, .run = [&](const std::vector<std::string>& words) {

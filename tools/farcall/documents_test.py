@@ -193,6 +193,12 @@ def check_errors(farcall, _):
         done = run(farcall, *words)
         expect(done.returncode == 2 and done.stderr.rstrip() == wanted, words, repr(done.stderr))
 
+    # Files that a command opens must not get the number of a standard output that is closed.
+    for words in (("info",), ("info", "--json"), ("completion", "bash"), ("--help",)):
+        done = run("sh", "-c", 'exec "$0" "$@" >&-', farcall, *words)
+        expect(done.returncode == 1 and "cannot write to standard output: Bad file descriptor" in done.stderr,
+               words, done.returncode, repr(done.stderr))
+
 
 def check_man(farcall, folder):
     need("man")
