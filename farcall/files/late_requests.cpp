@@ -17,8 +17,8 @@ namespace {
 
 /// Number of kept bytes above which writes of pages wait a little.
 constexpr std::uint64_t many_bytes = std::uint64_t{64} << 20;
-/// Longest wait for room. A thread that performs requests may wait for the writer itself.
-constexpr std::chrono::milliseconds max_wait_for_room{20};
+/// Longest wait for space. A thread that performs requests may wait for the writer itself.
+constexpr std::chrono::milliseconds max_wait_for_space{20};
 
 } // namespace
 
@@ -63,8 +63,8 @@ late_requests::fate late_requests::take(std::span<const std::byte> request, cons
   is_late_ = true;
   more_.notify_one();
   if (pages.unique != 0) {
-    (void)room_.wait_for(lock, max_wait_for_room,
-                         [&] { return is_stopping_ || end_ - begin_ <= many_bytes; });
+    (void)space_.wait_for(lock, max_wait_for_space,
+                          [&] { return is_stopping_ || end_ - begin_ <= many_bytes; });
   }
   return fate::late;
 }
@@ -94,7 +94,7 @@ std::size_t late_requests::take_first(std::span<std::byte> to) noexcept {
   (void)::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
                     before + static_cast<off_t>(bytes));
   begin_ += sizeof bytes + bytes;
-  room_.notify_all();
+  space_.notify_all();
   return got > 0 ? static_cast<std::size_t>(got) : 0;
 }
 
@@ -156,7 +156,7 @@ void late_requests::stop() noexcept {
   const std::lock_guard guard(mutex_);
   is_stopping_ = true;
   more_.notify_all();
-  room_.notify_all();
+  space_.notify_all();
   reading_.notify_all();
   stopping_.notify_all();
 }

@@ -113,7 +113,7 @@ class late_requests {
   std::size_t unfinished_ = 0; ///< writes that have a reply, and are being performed
   std::array<performed, max_performed> performed_{};
   std::condition_variable more_;    ///< requests can be taken from the file, or all are performed
-  std::condition_variable room_;    ///< a request was taken from the file
+  std::condition_variable space_;   ///< a request was taken from the file
   std::condition_variable reading_; ///< requests are late
   std::condition_variable stopping_;
 };

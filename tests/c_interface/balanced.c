@@ -69,7 +69,7 @@ static void run_until_stopped(fc_reply* reply, const void* bytes, size_t size, v
 }
 
 /// Replies to 0 with a byte too many, and runs for all other numbers until the call is stopped.
-static void answer_zero_wrongly(fc_reply* reply, const void* bytes, size_t size, void* user) {
+static void reply_to_zero_wrongly(fc_reply* reply, const void* bytes, size_t size, void* user) {
   static const char result[sizeof(int) + 1];
   int number = 0;
   if (size != sizeof number) abort();
@@ -144,7 +144,7 @@ static void replies_of_another_size_stop_the_calls(const fc_node* nodes) {
   const fc_node stoppable[2] = {fc_stoppable(nodes[0]), fc_stoppable(nodes[1])};
   const int few[] = {0, 1, 2, 3};
   CHECK_FAILS(FC_ERROR, "each of them has a result of 4 bytes",
-              fc_call_balanced(stoppable, 2, fc_named("answer zero wrongly"), few, 4, sizeof *few,
+              fc_call_balanced(stoppable, 2, fc_named("reply to zero wrongly"), few, 4, sizeof *few,
                                results, 4));
   // The other calls have ended because they were stopped, so that the nodes reply.
   for (int i = 0; i < 2; ++i) {
@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
   NEED(fc_register("tell done", tell_done, NULL) == FC_OK);
   NEED(fc_register("refuse negative", refuse_negative, NULL) == FC_OK);
   NEED(fc_register("run until stopped", run_until_stopped, NULL) == FC_OK);
-  NEED(fc_register("answer zero wrongly", answer_zero_wrongly, NULL) == FC_OK);
+  NEED(fc_register("reply to zero wrongly", reply_to_zero_wrongly, NULL) == FC_OK);
   NEED(fc_register("sum of squares", sum_of_squares, NULL) == FC_OK);
   const fc_job_options options = {.size = sizeof options, .targets = "shm:2"};
   fc_job* job = NULL;

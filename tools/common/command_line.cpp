@@ -341,13 +341,14 @@ int run_chosen(const std::string& name, const choice& made) {
   }
 }
 
-/// Gives standard streams that are closed a file that can be used in the other direction only.
-/// Otherwise, files that the command opens would get the numbers of these streams, and its output.
+/// Opens standard streams that are closed. Otherwise, files that the command opens would get the
+/// numbers of these streams, and its output. Errors are discarded. Standard input and output get a
+/// file for the other direction only, so that the command notices that they are closed.
 void occupy_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
     // open() returns the lowest number that is free, which is this stream's.
-    (void)!open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    (void)!open("/dev/null", stream == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
   }
 }
 
