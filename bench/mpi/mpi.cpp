@@ -25,6 +25,8 @@ namespace farcall::tool {
 namespace {
 
 constexpr std::chrono::minutes time_for_network{5};
+/// Calls of a turn with --quick, because on a busy machine each of them may wait for a processor.
+constexpr std::size_t quick_calls = 20;
 
 /// Network of MPI in one measurement.
 struct mpi_network {
@@ -58,7 +60,7 @@ turn_samples parse_turns(const std::string& output) {
 
 /// Measures one network, and returns the first line of MPI's version.
 std::string measure_network(comparison& figure, const mpi_network& over, core_pair cores,
-                            std::size_t turns) {
+                            std::size_t turns, bool quick) {
   const std::filesystem::path helper = program_beside("farcall-bench-mpi");
   figure.absent = why_missing(helper, "MPI, for example libopenmpi-dev,");
   if (!figure.absent.empty()) return {};
@@ -78,7 +80,7 @@ std::string measure_network(comparison& figure, const mpi_network& over, core_pa
     words.insert(words.end(), {"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca",
                                "btl_tcp_if_include", "lo"});
   }
-  const std::size_t calls = over.is_tcp ? 200 : 1000;
+  const std::size_t calls = quick ? quick_calls : over.is_tcp ? 200 : 1000;
   words.push_back(helper.string());
   for (const std::size_t number :
        {calls, turns, static_cast<std::size_t>(cores.host), static_cast<std::size_t>(cores.target)})
@@ -105,7 +107,8 @@ int run_mpi(const bench_options& options) {
     bar.begin_step(over.what);
     figures.push_back(
         {over.key, over.what, "MPI_Send and MPI_Recv, 8 bytes there and back", over.goal});
-    version = measure_network(figures.back(), over, cores, options.batches_or(100, min_batches));
+    version = measure_network(figures.back(), over, cores, options.batches_or(100, min_batches),
+                              options.quick);
   }
   bar.finish();
   if (options.json) {

@@ -40,7 +40,10 @@ struct ucx_network {
 constexpr std::array networks{ucx_network{"posix", "posix,cma,self", nullptr, true},
                               ucx_network{"tcp", "tcp,self", "lo", false}};
 
-constexpr std::size_t calls_in_turn = 500;
+/// Calls of a turn. With --quick they are few, because on a busy machine each of them may wait for
+/// a processor.
+constexpr std::size_t usual_calls = 500;
+constexpr std::size_t quick_calls = 20;
 constexpr std::chrono::minutes time_for_network{5};
 
 std::vector<std::size_t> copy_sizes(bool quick) {
@@ -100,10 +103,10 @@ std::vector<double> measure_network(const ucx_network& over, core_pair cores, st
       once();
     return watch.nanoseconds() / static_cast<double>(count);
   };
-  compare([&] { return timed(calls_in_turn, [&] { sync(target, offloaded::nothing); }); },
-          [&] { return bare.round_trips(calls_in_turn); });
-  compare([&] { return like_calls.round_trips(calls_in_turn); },
-          [&] { return bare.round_trips(calls_in_turn); });
+  const std::size_t calls = quick ? quick_calls : usual_calls;
+  compare([&] { return timed(calls, [&] { sync(target, offloaded::nothing); }); },
+          [&] { return bare.round_trips(calls); });
+  compare([&] { return like_calls.round_trips(calls); }, [&] { return bare.round_trips(calls); });
   for (const std::size_t bytes : sizes) {
     const std::size_t count = std::max<std::size_t>(1, (std::size_t{4} << 20) / bytes);
     std::vector<std::byte> here(bytes, std::byte{1});
