@@ -76,8 +76,7 @@ class conjugate_gradient : public testing::Test {
   }
 };
 
-const fs::path power_network =
-    fs::path{__FILE__}.parent_path().parent_path() / "data" / "1138_bus.mtx";
+const fs::path power_network = fs::path{FARCALL_EXAMPLES} / "data" / "1138_bus.mtx";
 
 const std::string header = "%%MatrixMarket matrix coordinate real symmetric\n";
 

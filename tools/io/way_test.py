@@ -48,7 +48,7 @@ def check_preloaded(farcall, library, program, folder):
     done = run(farcall, program, folder, "mount")
     expect(done.returncode == 1 and "farcall-mount: install" in done.stderr, done, "no mount")
     helped = subprocess.run([farcall, "run", "--help"], capture_output=True, text=True, check=True)
-    expect("a line on standard error gives the reason" in " ".join(helped.stdout.split()), helped,
+    expect("a line on standard error names the choice and the reason" in " ".join(helped.stdout.split()), helped,
            "the help says it")
 
 
