@@ -122,19 +122,15 @@ class mount_device::reply_of_read final : public landing_sink {
 mount_device::mount_device(mounted_files& files, unique_fd device, unique_fd helper,
                            bool reads_ahead)
     : files_(files), device_(std::move(device)), helper_(std::move(helper)),
-      reads_ahead_(reads_ahead), loop_(common_event_loop()) {
+      reads_ahead_(reads_ahead), loop_(common_event_loop()), memory_to_read_(memory_bytes),
+      memory_to_perform_(memory_bytes) {
   device_.close_on_fork();
   helper_.close_on_fork();
   running_.reserve(max_threads + late_threads_.size());
   try {
-    // Made here, because memory may not be had when requests are late.
-    auto read = std::make_unique<request_memory>(memory_bytes);
-    auto performed = std::make_unique<request_memory>(memory_bytes);
     late_threads_[0] = library_thread("farcall-service", [this] { look_for_overdue(); });
-    late_threads_[1] =
-        library_thread("farcall-service", [this, read = std::move(read)] { read_late(*read); });
-    late_threads_[2] = library_thread(
-        "farcall-service", [this, performed = std::move(performed)] { perform_late(*performed); });
+    late_threads_[1] = library_thread("farcall-service", [this] { read_late(); });
+    late_threads_[2] = library_thread("farcall-service", [this] { perform_late(); });
     {
       const std::lock_guard guard(mutex_);
       start_thread();
@@ -245,22 +241,23 @@ void mount_device::look_for_overdue() {
 }
 
 /// Reads requests as long as requests are late, or if no other thread reads them.
-void mount_device::read_late(const request_memory& memory) {
+void mount_device::read_late() {
   if (!enter()) return;
   const presence here(*this);
   while (late_.wait_to_read()) {
-    const std::size_t bytes = next_request(memory.bytes());
+    const std::size_t bytes = next_request(memory_to_read_.bytes());
     if (bytes == 0) return stop();
-    (void)take_late(memory.bytes().first(bytes), true);
+    (void)take_late(memory_to_read_.bytes().first(bytes), true);
   }
 }
 
 /// Performs late requests.
-void mount_device::perform_late(const request_memory& memory) {
+void mount_device::perform_late() {
   if (!enter()) return;
   const presence here(*this);
-  while (const std::size_t bytes = late_.next(memory.bytes()))
-    serve(memory.bytes().first(bytes), memory.bytes());
+  const std::span<std::byte> memory = memory_to_perform_.bytes();
+  while (const std::size_t bytes = late_.next(memory))
+    serve(memory.first(bytes), memory);
 }
 
 /// Returns false if the calling thread must perform the request. Makes the request late otherwise,

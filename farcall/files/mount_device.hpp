@@ -63,8 +63,8 @@ class mount_device {
   [[nodiscard]] bool enter();
   void run();
   void look_for_overdue();
-  void read_late(const request_memory& memory);
-  void perform_late(const request_memory& memory);
+  void read_late();
+  void perform_late();
   [[nodiscard]] bool take_late(std::span<const std::byte> request, bool is_late) noexcept;
   [[nodiscard]] bool become_reader();
   void leave_reading();
@@ -95,6 +95,8 @@ class mount_device {
   std::list<library_thread> threads_;
   late_requests late_;
   std::atomic<std::uint64_t> requests_{0}; ///< that were read. Relaxed, because it guards nothing.
+  request_memory memory_to_read_;          ///< of the thread that reads late requests
+  request_memory memory_to_perform_;       ///< of the thread that performs late requests
   std::array<library_thread, 3> late_threads_;
 };
 
