@@ -413,7 +413,8 @@ int compared(job& j) {
   return 0;
 }
 
-/// The node 0 takes part only after the other nodes have given up.
+/// Calls all_reduce() on node 0 only after the calls of the other nodes have ended by their
+/// deadline.
 int late(job& j) {
   if (j.rank() == 0) j.wait_until([] { return false; }, std::chrono::hours(1));
   try {
