@@ -5,6 +5,7 @@
 #include <farcall/files/io_socket.h>
 #include <farcall/files/mounted_files.hpp>
 #include <tests/jobs.hpp>
+#include <tests/stop_process.hpp>
 
 #include <gtest/gtest.h>
 
@@ -168,7 +169,7 @@ TEST_F(mount_devices, are_written_without_the_helper) {
 /// A process that is stopped as long as this object lives.
 class stopped_process {
  public:
-  explicit stopped_process(pid_t pid) : pid_(pid) { ::kill(pid_, SIGSTOP); }
+  explicit stopped_process(pid_t pid) : pid_(pid) { stop_process(pid_); }
   stopped_process(const stopped_process&) = delete;
   stopped_process& operator=(const stopped_process&) = delete;
   ~stopped_process() { ::kill(pid_, SIGCONT); }
