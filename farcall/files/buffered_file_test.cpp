@@ -38,9 +38,7 @@ class buffered_files : public ::testing::Test {
   }
 
   void start() {
-    job_options options = with_targets("shm");
-    options.host_files = (tree_ / "in,") + (tree_ / "pipe");
-    job_.emplace(options);
+    job_.emplace(with_host_files((tree_ / "in,") + (tree_ / "pipe")));
     target_ = job_->targets().front();
   }
 

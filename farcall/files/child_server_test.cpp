@@ -116,13 +116,7 @@ std::string read_by(const unique_fd& way, std::uint64_t file, std::size_t bytes)
 
 class child_servers : public ::testing::Test {
  protected:
-  child_servers() {
-    write_file(tree_ / "in/a", "abc");
-    job_options options = with_targets("shm");
-    options.host_files = tree_ / "in";
-    job_.emplace(options);
-    target_ = job_->targets().front();
-  }
+  child_servers() { write_file(tree_ / "in/a", "abc"); }
 
   [[nodiscard]] std::size_t open_here() const {
     std::size_t count = 0;
@@ -132,9 +126,9 @@ class child_servers : public ::testing::Test {
     return count;
   }
 
-  scratch_tree tree_;
-  std::optional<job> job_;
-  node target_;
+  scratch_tree tree_{"in"};
+  job job_{with_host_files(tree_ / "in")};
+  node target_ = job_.targets().front();
 };
 
 TEST_F(child_servers, do_what_clients_ask) {

@@ -36,15 +36,6 @@ using ::testing::HasSubstr;
 /// A job whose target may use two folders: "in", where it may write, and "read".
 class host_files : public ::testing::Test {
  protected:
-  host_files() {
-    fs::create_directories(tree_ / "in");
-    fs::create_directories(tree_ / "read");
-    job_options options = with_targets("shm");
-    options.host_files = (tree_ / "in,") + (tree_ / "read:ro");
-    job_.emplace(options);
-    target_ = job_->targets().front();
-  }
-
   /// Counts the descriptors of this process that refer to files in the tree.
   [[nodiscard]] std::size_t open_here() const {
     std::size_t count = 0;
@@ -56,9 +47,9 @@ class host_files : public ::testing::Test {
     return count;
   }
 
-  scratch_tree tree_;
-  std::optional<job> job_;
-  node target_;
+  scratch_tree tree_{"in", "read"};
+  std::optional<job> job_{std::in_place, with_host_files((tree_ / "in,") + (tree_ / "read:ro"))};
+  node target_ = job_->targets().front();
 };
 
 /// Functions that the tests call on targets. They return what file_calls returns.
@@ -526,9 +517,7 @@ TEST(host_files_of_jobs, are_none_unless_given) {
 }
 
 TEST(host_files_of_jobs, are_checked_before_targets_start) {
-  job_options options = with_targets("shm");
-  options.host_files = "/no/such/folder";
-  EXPECT_THAT(text_thrown_by<setting_error>([&] { job job(options); }),
+  EXPECT_THAT(text_thrown_by<setting_error>([] { job job(with_host_files("/no/such/folder")); }),
               HasSubstr("/no/such/folder"));
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <farcall/base/unique_fd.hpp>
+#include <tests/jobs.hpp>
 
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 
@@ -20,10 +22,12 @@ namespace farcall::test {
 /// A temporary folder, removed with its content at the end.
 class scratch_tree {
  public:
-  scratch_tree() {
+  explicit scratch_tree(std::initializer_list<const char*> folders = {}) {
     std::string name = std::filesystem::temp_directory_path() / "farcall_files_XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) std::abort();
     path_ = std::filesystem::canonical(name).string();
+    for (const char* folder : folders)
+      std::filesystem::create_directory(*this / folder);
   }
   scratch_tree(const scratch_tree&) = delete;
   scratch_tree& operator=(const scratch_tree&) = delete;
@@ -37,6 +41,13 @@ class scratch_tree {
  private:
   std::string path_;
 };
+
+/// Returns the options of a job with one target, which reaches the host's files below `prefixes`.
+inline job_options with_host_files(const std::string& prefixes) {
+  job_options options = with_targets("shm");
+  options.host_files = prefixes;
+  return options;
+}
 
 /// Writes a file, and makes the folders above it.
 inline void write_file(const std::string& path, const std::string& content) {

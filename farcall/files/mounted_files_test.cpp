@@ -53,9 +53,7 @@ std::int64_t open_and_lock(const std::string& path) {
 TEST(mounted_files_of_a_killed_helper, are_unlocked) {
   const scratch_tree tree;
   write_file(tree / "in/a", "abc");
-  job_options options = with_targets("shm");
-  options.host_files = tree / "in";
-  job j(options);
+  job j(with_host_files(tree / "in"));
   const node target = j.targets().front();
   const unique_fd here(::open((tree / "in/a").c_str(), O_RDWR | O_CLOEXEC));
   const auto lock_here = [&] {
