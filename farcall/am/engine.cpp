@@ -72,10 +72,8 @@ void engine::fail(node_id node, const std::string& why) {
 }
 
 continuation_list engine::end_calls_of(const std::vector<node_id>& failed) {
-  // First end the waits of copies, because a thread that holds the guard of a lane may be in one.
-  for (const node_id node : failed) {
-    if (farcall::rma_engine* const m = peers_.rma_engine_for(node)) m->note_failure(node);
-  }
+  for (const node_id node : failed)
+    peers_.end_copies_of(node);
   continuation_list due;
   lanes_.end_calls_to(failed, due);
   acceptor_.cut(failed);

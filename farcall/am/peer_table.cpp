@@ -85,6 +85,11 @@ remote_bytes peer_table::read_remote(node_id node, std::uint64_t address, std::u
   return read;
 }
 
+void peer_table::end_copies_of(node_id node) const noexcept {
+  const peer* const p = known(node);
+  if (p != nullptr && p->via != nullptr) p->via->note_failure(node);
+}
+
 bool peer_table::mark_failed(node_id node, peer& p, const std::string& why) {
   if (p.failed.load(std::memory_order_relaxed)) return false;
   p.why = std::make_exception_ptr(node_failed(why, node));

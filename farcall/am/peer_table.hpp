@@ -83,6 +83,8 @@ class peer_table {
   std::vector<node_id> fail(node_id node, const std::string& why);
   /// Marks all known nodes as failed, like fail().
   std::vector<node_id> fail_all(const std::string& why);
+  /// Makes the transport end the copies that wait for a failed node.
+  void end_copies_of(node_id node) const noexcept;
   [[nodiscard]] bool has_failed(node_id node) const noexcept;
   /// Returns the flag that becomes true if the node fails. The flag lives as long as the table.
   /// Returns null for an unknown node.

@@ -140,6 +140,13 @@ void message_transport::close(const endpoint& end) noexcept {
   retire(std::move(p.accepted[place]));
 }
 
+void message_transport::note_failure(node_id peer) noexcept {
+  if (is_forked() || !is_admitted(peer)) return;
+  const std::lock_guard guard(link_->mutex());
+  mark_gone(peer);
+  if (message_peer* const p = find_peer(peer)) cut_peer(*p);
+}
+
 void message_transport::forget(node_id peer) noexcept {
   if (is_forked()) return;
   const std::lock_guard guard(link_->mutex());

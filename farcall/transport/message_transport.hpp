@@ -39,6 +39,7 @@ class message_transport : public transport {
   std::optional<endpoint> accept() override;
   bool is_closed(const endpoint& accepted) const noexcept override;
   void close(const endpoint& end) noexcept override;
+  void note_failure(node_id peer) noexcept override;
   void forget(node_id peer) noexcept override;
   void arm() noexcept override { link_->arm(); }
 

@@ -67,11 +67,6 @@ class rma_engine {
                                             std::uint64_t /*bytes*/) {
     return {};
   }
-
-  /// Called when the peer has failed, before the calls to it are ended. Ends all waits that would
-  /// last until the peer sends something. A thread may wait so while it holds the guard of a lane
-  /// to the peer. The thread that ends the calls needs this guard, too.
-  virtual void note_failure(node_id /*peer*/) noexcept {}
 };
 
 } // namespace farcall

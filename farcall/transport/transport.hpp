@@ -130,6 +130,11 @@ class transport {
   /// The rings must not be used after the call.
   virtual void close(const endpoint& end) noexcept = 0;
 
+  /// Called when the peer has failed, before the calls to it are ended and before forget(). Ends
+  /// the copies that would otherwise wait for the peer. A thread may wait for a copy while it holds
+  /// the guard of a lane to the peer, and the thread that ends the calls needs this guard.
+  virtual void note_failure(node_id /*peer*/) noexcept {}
+
   /// Called when the peer has failed. Gives back the lanes that the peer has opened and that
   /// accept() has not returned yet. The caller gives back the other ones with close(). Must not run
   /// at the same time as accept(). Never blocks.

@@ -43,6 +43,7 @@ std::vector<int> count_to(int n) {
   std::iota(v.begin(), v.end(), 1);
   return v;
 }
+void set_first(remote_span<int> v) { v.local().front() = 1; }
 int ask_host(int v) { return sync(node_at(host_id), fn<&twice>, v) + 1; }
 int ask_node(node_id n, int v) { return sync(node_at(n), fn<&twice>, v) + 1; }
 void end_at_once() { std::raise(SIGKILL); }
@@ -172,6 +173,27 @@ TEST_P(ucx_jobs, end_copies_at_deadlines_without_harm_to_later_ones) {
   const std::vector<int> twos(500'000, 2);
   put(std::span(twos), there).get();
   EXPECT_EQ(sync(target, fn<&sum>, there.span()), 1'000'000);
+}
+
+// A put to a stopped target has ended at its deadline, and later copies wait until UCX has
+// delivered it. A long reply is read by such a copy, with the guard of its lane held.
+TEST_P(ucx_jobs, end_copies_behind_a_late_put_with_the_target) {
+  job j(sleeping("ucx:2"));
+  const node target = j.targets()[0];
+  const auto there = target.allocate<int>(500'000);
+  const lane stream(target);
+  future<std::vector<int>> reply = async(stream, fn<&count_to>, 300'000);
+  post(stream, fn<&set_first>, there.span());
+  std::vector<int> back(500'000);
+  ASSERT_TRUE(eventually([&] {
+    get(there, std::span(back)).get();
+    return back.front() == 1;
+  })) << "the reply was sent before";
+  stopped_target stopped(target);
+  EXPECT_THROW(put(std::span(back), there.within(std::chrono::milliseconds(20))).get(), timeout);
+  kill_target(target);
+  EXPECT_THROW((void)reply.get(), node_failed);
+  EXPECT_EQ(sync(j.targets()[1], fn<&twice>, 3), 6);
 }
 
 INSTANTIATE_TEST_SUITE_P(over_tcp, ucx_jobs, ::testing::Values("tcp"));

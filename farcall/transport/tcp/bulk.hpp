@@ -131,7 +131,8 @@ class bulk_rma_engine final : public rma_engine {
   [[nodiscard]] bool settle(node_id peer, time_point deadline) noexcept override;
   [[nodiscard]] std::string failure(node_id peer, std::uint64_t address,
                                     std::uint64_t bytes) override;
-  void note_failure(node_id peer) noexcept override;
+  /// Ends the waits for bytes of earlier puts to a peer that has failed.
+  void note_failure(node_id peer) noexcept;
 
  private:
   struct peer_state {

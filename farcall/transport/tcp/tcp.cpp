@@ -213,6 +213,8 @@ class tcp_transport_impl final : public tcp_transport {
     sweep_->note();
   }
 
+  void note_failure(node_id peer) noexcept override { rma_engine_.note_failure(peer); }
+
   void forget(node_id peer) noexcept override {
     peer_entry* const p = peers_.find(peer);
     if (p == nullptr) return;
