@@ -3,7 +3,17 @@
 #include <farcall/am/peer_table.hpp>
 #include <farcall/base/error.hpp>
 
+#include <chrono>
+#include <thread>
+
 namespace farcall::am {
+namespace {
+
+/// Longest time from the end of a connection to a node that has ended until this process knows that
+/// the node has failed.
+constexpr std::chrono::milliseconds detection_delay{250};
+
+} // namespace
 
 void peer_table::set_route(node_id node, transport& t, std::uint32_t workers) {
   peer& p = *peers_.find_or_make(node);
@@ -72,9 +82,10 @@ remote_bytes peer_table::read_remote(node_id node, std::uint64_t address, std::u
   read.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
   read.data = read.copy.get();
   if (!m->get(node, address, read.copy.get(), bytes, no_deadline)) {
-    if (const std::exception_ptr dead = failure_of(node)) std::rethrow_exception(dead);
     const std::string what = std::to_string(bytes) + " bytes";
     const std::string why = m->failure(node, address, bytes);
+    const std::exception_ptr dead = why.empty() ? failure_of(node) : await_failure_of(node);
+    if (dead) std::rethrow_exception(dead);
     if (why.empty()) {
       throw malformed_message(node_text(node) + " names " + what + " that cannot be read there");
     }
@@ -130,6 +141,13 @@ const std::atomic<bool>* peer_table::failed_flag(node_id node) const noexcept {
 
 std::exception_ptr peer_table::failure_of(node_id node) const noexcept {
   return has_failed(node) ? peers_.find(node)->why : nullptr;
+}
+
+std::exception_ptr peer_table::await_failure_of(node_id node) const {
+  const time_point latest = clock::now() + detection_delay;
+  while (!has_failed(node) && clock::now() < latest)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return failure_of(node);
 }
 
 bool peer_table::refuse(node_id node, const std::string& why) {

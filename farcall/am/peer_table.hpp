@@ -119,6 +119,9 @@ class peer_table {
     return p != nullptr && p->is_known.load(std::memory_order_acquire) ? p : nullptr;
   }
   [[noreturn]] void throw_unreachable(node_id node) const;
+  /// Returns failure_of() of a node after a connection to it has ended. If the node has ended, too,
+  /// waits until the failure detector has noticed that.
+  [[nodiscard]] std::exception_ptr await_failure_of(node_id node) const;
   /// Marks a peer as failed. Returns false if it had failed before. Call with the mutex held.
   static bool mark_failed(node_id node, peer& p, const std::string& why);
 

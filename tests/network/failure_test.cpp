@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <sys/resource.h>
@@ -186,6 +187,22 @@ TEST_P(network_failure_test, copies_behind_a_late_put_end_with_the_target) {
   ::kill(pids_[0], SIGKILL);
   EXPECT_TRUE(comes_true([&] { return !victim_.alive(); }));
   EXPECT_THROW((void)reply.get(), node_failed);
+  expect_only_the_victim_is_gone();
+}
+
+TEST_P(network_failure_test, long_replies_end_with_the_target) {
+  const lane stream(victim_);
+  future<std::vector<char>> reply = async(stream, [] { return std::vector<char>(1'000'000, 'y'); });
+  const std::string file = folder_.file("next");
+  post(stream, [](const std::string& f) { mark(f); }, file);
+  ASSERT_TRUE(comes_true([&] { return marks(file) == 1; })) << "the reply was sent before";
+  ::kill(pids_[0], SIGSTOP);
+  std::thread killer([&] {
+    std::this_thread::sleep_for(milliseconds(50)); // reply.get() reads the bytes by now
+    ::kill(pids_[0], SIGKILL);
+  });
+  EXPECT_THROW((void)reply.get(), node_failed);
+  killer.join();
   expect_only_the_victim_is_gone();
 }
 
