@@ -132,10 +132,9 @@ def take_heavy(options: Options) -> dict[str, dict[str, tuple[float, ...]]]:
     for kind in HEAVY:
         if not options.lack(kind):
             with Program("figures", kind) as program:
-                text = program.line(2 * _START_SECONDS)
-                while text is not None and not text.startswith("{"):
-                    text = program.line(2 * _START_SECONDS)  # the package has printed a line
-                samples[kind.name] = {key: tuple(each) for key, each in json.loads(text or "{}").items()}
+                samples[kind.name] = {}
+                while text := program.line(2 * _START_SECONDS):
+                    samples[kind.name].update((key, tuple(each)) for key, each in json.loads(text).items())
     return samples
 
 

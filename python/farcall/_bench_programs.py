@@ -19,10 +19,16 @@ from collections.abc import Callable
 from . import _bench_anchors, _bench_measure, _bench_tasks
 
 _HEAVY_ROUNDS = 5
+# Time after which a call counts as hanging.
+_HANG_SECONDS = 5
+
+
+# Packages print to standard output, so numbers have a descriptor of their own.
+_numbers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
 
 
 def _tell(value: object) -> None:
-    print(value, flush=True)
+    print(value, file=_numbers, flush=True)
 
 
 def start(kind: type[_bench_anchors.Anchor]) -> None:
@@ -96,13 +102,12 @@ def interrupt(kind: type[_bench_anchors.Anchor]) -> None:
 
 
 def figures(kind: type[_bench_anchors.Anchor]) -> None:
-    """Tells samples of calls, in JSON, by keys of Executors.heavy()."""
+    """Tells samples of calls: lines of JSON, each with a key of Executors.heavy()."""
     made = kind(1)
     made.submit(math.sqrt, 2.0).result()
-    samples: dict[str, list[float]] = {}
 
     def take(key: str, sample: Callable[[], float]) -> None:
-        samples[key] = [sample() for _ in range(_HEAVY_ROUNDS)]
+        _tell(json.dumps({key: [sample() for _ in range(_HEAVY_ROUNDS)]}))
 
     take("call", _bench_measure.loop(_bench_measure.round_trip, made, math.sqrt, 2.0))
     if isinstance(made, _bench_anchors.Joblib):
@@ -117,7 +122,6 @@ def figures(kind: type[_bench_anchors.Anchor]) -> None:
         take("argument", _bench_measure.seconds_of(lambda: made.submit(len, data).result()))
         take("result", _bench_measure.seconds_of(lambda: made.submit(_bench_tasks.ones).result()))
     made.end()
-    _tell(json.dumps(samples))
 
 
 def _figures_of_joblib(made: _bench_anchors.Joblib, take: Callable[[str, Callable[[], float]], None]) -> None:
@@ -136,24 +140,24 @@ def _figures_of_ray(made: _bench_anchors.Ray, take: Callable[[str, Callable[[], 
     take("result", _bench_measure.seconds_of(lambda: made.submit(_bench_tasks.ones).result()))
     there = ray.put(data)
     take("shared", _bench_measure.loop(_bench_measure.round_trip, made, _bench_tasks.first_of, there))
+    actor = ray.remote(num_cpus=0)(_bench_tasks.Counter).remote()
+    take("method", _bench_measure.loop(lambda: ray.get(actor.add.remote(1))))
 
     def stopped() -> float:
         call = ray.remote(max_retries=0)(_bench_tasks.sleep_long).remote()
         time.sleep(0.5)
         begin = time.perf_counter()
         ray.cancel(call)
-        try:
-            ray.get(call)
-        except ray.exceptions.RayError:
-            pass
-        return time.perf_counter() - begin
+        if ray.wait([call], timeout=_HANG_SECONDS)[0]:
+            return time.perf_counter() - begin
+        ray.cancel(call, force=True)
+        return math.inf
 
     take("stop", stopped)
-    actor = ray.remote(num_cpus=0)(_bench_tasks.Counter).remote()
-    take("method", _bench_measure.loop(lambda: ray.get(actor.add.remote(1))))
 
 
 PROGRAMS = {each.__name__: each for each in (start, further, idle, kill, interrupt, figures)}
 
 if __name__ == "__main__":
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     PROGRAMS[sys.argv[1]](_bench_anchors.ALL[sys.argv[2]])
