@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, InvalidStateError
 
@@ -18,6 +19,8 @@ RESULT, EXCEPTION, RETURNED, STOPPED, UNKNOWN, NODE_FAILED = range(6)
 MOST_REFUSALS = 1000
 # Time between the interruption of a call whose time is up and the end of its worker.
 GRACE_SECONDS = 2.0
+# Time after which a worker without calls sleeps.
+_IDLE_SECONDS = 20e-6
 
 
 class Settings:
@@ -114,7 +117,7 @@ class Worker:
     """A worker of a pool."""
 
     __slots__ = ("node", "pid", "index", "actors", "aside", "calls", "begun", "is_ready", "is_full", "is_tracked",
-                 "has_failed", "must_go", "watched", "since", "asked", "stops", "failed", "give_up_at",
+                 "has_failed", "must_go", "watched", "since", "slept", "asked", "stops", "failed", "give_up_at",
                  "track_attempts")
 
     def __init__(self, node: int, pid: int, index: int) -> None:
@@ -132,11 +135,19 @@ class Worker:
         self.has_failed = False
         self.must_go = False  # true if it gets no more calls, and is replaced after its last one
         self.since = 0.0  # time at which the call that runs has begun
+        self.slept = False  # true if the worker may have slept before that call was sent
         self.asked = 0.0  # time at which it was asked to return the calls that it has
         self.watched = -1  # descriptor that becomes readable when the process ends
         self.stops: set[int] = set()  # calls that are being stopped
         self.failed: list[tuple[Call, Exception]] = []  # calls that wait for the reason of its end
         self.give_up_at = 0.0  # time until which they wait
+
+    def take(self, call: Call) -> None:
+        """Notes that a call is sent to the worker."""
+        if not self.calls:
+            now = time.monotonic()
+            self.slept, self.since = now - self.since > _IDLE_SECONDS, now
+        self.calls[call.tag] = call
 
 
 # Futures with the outcomes that they get once no lock is held.

@@ -169,9 +169,7 @@ class PlacedCalls:
         if is_aside:
             worker.aside.add(call.tag)
         else:
-            if not worker.calls:
-                worker.since = time.monotonic()
-            worker.calls[call.tag] = call
+            worker.take(call)
         if is_aside or len(worker.calls) > 1:
             self.need_thread()
         elif not self.express.is_watching:

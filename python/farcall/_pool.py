@@ -210,11 +210,10 @@ class Pool(Staff):
         return self.express.window()
 
     def _measure(self, worker: Worker, count: int) -> None:
-        """Estimates the time of a call, after the worker has ended some. A long call counts at once."""
+        """Estimates the time of a call, after the worker has ended some."""
         now = time.monotonic()
-        seconds = (now - worker.since) / count
-        worker.since = now
-        self.express.seconds = max(seconds, (self.express.seconds + seconds) / 2, 1e-6)
+        self.express.measure((now - worker.since) / count, worker.slept)
+        worker.slept, worker.since = False, now
 
     def _ask_stalled(self) -> bool:
         """Lets workers that have run a call for long return the others, if a worker is free for them.
@@ -254,9 +253,7 @@ class Pool(Staff):
         call.worker = worker
         call.future.node = worker.node
         self._calls[tag] = call
-        if not worker.calls:
-            worker.since = time.monotonic()
-        worker.calls[tag] = call
+        worker.take(call)
         call.begun_at = None
         if call.seconds is not None:
             self._timed.add(call)

@@ -23,6 +23,9 @@ static const int64_t spin_ns = 5000;
 /// Time for which submit() waits for a free worker, if calls are short.
 static const int64_t most_wait_ns = 50000;
 static const double short_seconds = 20e-6;
+/// A worker without calls sleeps after idle_seconds. To wake up, it takes at most wake_seconds.
+static const double idle_seconds = 20e-6;
+static const double wake_seconds = 0.001;
 
 enum { most_ahead = 512, most_taken = 64 };
 
@@ -34,6 +37,7 @@ typedef struct list {
   fcp_future* last;
   uint32_t count;
   double since; ///< time at which the first call has begun, at the earliest
+  bool slept;   ///< true if the node may have slept when the first call was sent
 } list;
 
 static uint32_t place_of(uint32_t node) { return node & 0xffff; }
@@ -177,16 +181,16 @@ static void append_future(fcp_express* self, list* to, fcp_future* f) {
 
 // ---- results ------------------------------------------------------------------------------------
 
-/// Estimates the time of a call, after a node has ended some. A long call counts at once.
-static void measure(fcp_express* self, uint32_t node, uint32_t count) {
-  list* const of = &self->lists[place_of(node)];
-  const double now = (double)fcp_now_ns() * 1e-9;
-  const double seconds = (now - of->since) / count;
-  of->since = now;
+/// Estimates the time of a call, after a call has ended. A long call counts at once. If the node
+/// may have slept before, a short time is left out, because it may be the time to wake up.
+static void measure(fcp_express* self, double seconds, bool slept) {
+  if (slept && seconds < wake_seconds) return;
   double estimate = (self->seconds + seconds) / 2;
   if (estimate < seconds) estimate = seconds;
   self->seconds = estimate < 1e-6 ? 1e-6 : estimate;
 }
+
+static double now_seconds(void) { return (double)fcp_now_ns() * 1e-9; }
 
 bool fcp_is_express_tag(uint64_t tag) { return (tag & express_bit) != 0; }
 
@@ -204,7 +208,11 @@ PyObject* fcp_complete(fcp_job* job, const fc_completion* completion) {
     f->result = value;
     f->state = FCP_FINISHED;
     fcp_forget_call(f);
-    measure(self, node, 1);
+    list* const of = &self->lists[place_of(node)];
+    const double now = now_seconds();
+    measure(self, now - of->since, of->slept);
+    of->since = now;
+    of->slept = false;
     Py_DECREF((PyObject*)f);
     Py_RETURN_NONE;
   }
@@ -375,7 +383,11 @@ static bool send_to(fcp_express* self, fc_node node, list* to, fcp_future* f, Py
     fcp_end_call(self->job, node.id);
     return false;
   }
-  if (to->first == NULL) to->since = (double)fcp_now_ns() * 1e-9;
+  if (to->first == NULL) {
+    const double now = now_seconds();
+    to->slept = now - to->since > idle_seconds;
+    to->since = now;
+  }
   append_future(self, to, f);
   f->is_queued = true;
   Py_INCREF((PyObject*)f);
@@ -517,6 +529,15 @@ static PyObject* express_since(PyObject* object, PyObject* node_object) {
   return PyFloat_FromDouble(place < self->list_count ? self->lists[place].since : 0);
 }
 
+/// measure(seconds, slept): estimates the time of a call. See measure().
+static PyObject* express_measure(PyObject* object, PyObject* arguments) {
+  double seconds = 0;
+  int slept = 0;
+  if (!PyArg_ParseTuple(arguments, "dp", &seconds, &slept)) return NULL;
+  measure((fcp_express*)object, seconds, slept != 0);
+  Py_RETURN_NONE;
+}
+
 /// total(): the number of calls that Express has sent, and that have not ended.
 static PyObject* express_total(PyObject* object, PyObject* unused) {
   (void)unused;
@@ -566,7 +587,6 @@ static PyMemberDef members[] = {
     {"is_open", T_BOOL, offsetof(fcp_express, is_open), 0, NULL},
     {"is_needed", T_BOOL, offsetof(fcp_express, is_needed), 0, NULL},
     {"is_watching", T_BOOL, offsetof(fcp_express, is_watching), 0, NULL},
-    {"seconds", T_DOUBLE, offsetof(fcp_express, seconds), 0, NULL},
     {"thread", T_ULONG, offsetof(fcp_express, thread), 0, NULL},
     {NULL, 0, 0, 0, NULL},
 };
@@ -576,6 +596,7 @@ static PyMethodDef methods[] = {
     {"help", express_help, METH_O, NULL},
     {"poll", express_poll, METH_O, NULL},
     {"hand_over", express_hand_over, METH_VARARGS, NULL},
+    {"measure", express_measure, METH_VARARGS, NULL},
     {"number", express_number, METH_NOARGS, NULL},
     {"calls", express_calls, METH_O, NULL},
     {"window", express_window, METH_NOARGS, NULL},

@@ -110,6 +110,20 @@ class Calls(support.TestCase):
             open(path, "w", encoding="ascii").close()
             self.assertGreater(long.result(), 0)
 
+    def test_wake_up_of_a_worker_does_not_count_as_the_time_of_its_call(self):
+        express = self.executor(1)._pool.express
+        for _ in range(30):
+            express.measure(1e-6, False)
+        ahead = express.window()
+        express.measure(500e-6, True)
+        self.assertEqual(express.window(), ahead)
+        express.measure(500e-6, False)
+        self.assertLess(express.window(), ahead)
+        for _ in range(30):
+            express.measure(1e-6, False)
+        express.measure(0.1, True)
+        self.assertEqual(express.window(), 1)
+
     def test_thousands_of_large_calls_do_not_deadlock(self):
         executor = self.executor(2)
         data = b"x" * 100_000
