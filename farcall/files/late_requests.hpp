@@ -52,7 +52,7 @@ struct page_write {
 class late_requests {
  public:
   /// Maximum number of writes of pages that are performed at a time.
-  static constexpr std::size_t max_performed = 16;
+  static constexpr std::size_t max_performed = 8;
 
   /// Throws std::system_error.
   late_requests();

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -70,6 +71,25 @@ page_write pages_of(std::span<const std::byte> request) noexcept {
   return {head->unique, wanted->size};
 }
 
+/// Reads a byte of each page. If a page were absent, the system would need the lock of the
+/// process's memory to copy the bytes, and a thread that waits for a page of the mount may have
+/// that lock. A page fault of this thread needs no such lock.
+void touch_pages(const std::byte* from, std::size_t bytes) noexcept {
+  constexpr std::size_t page = 4096;
+  const volatile std::byte* const all = from;
+  for (std::size_t offset = 0; offset < bytes; offset += page)
+    (void)all[offset];
+  if (bytes > 0) (void)all[bytes - 1];
+}
+
+/// Lets malloc() get memory for this thread, from which short blocks are allocated later.
+void prepare_malloc() noexcept {
+  constexpr std::size_t block = std::size_t{16} << 10;
+  std::array<std::unique_ptr<std::byte[]>, 7> blocks; // less than what free() gives back
+  for (auto& each : blocks)
+    each.reset(new (std::nothrow) std::byte[block]);
+}
+
 /// Makes the calling thread end in a system call if another thread cancels it, as long as the
 /// object lives.
 class cancellable {
@@ -107,6 +127,7 @@ class mount_device::reply_of_read final : public landing_sink {
 
   std::int64_t take(const std::byte* from, std::size_t bytes) noexcept override {
     is_sent_ = true;
+    touch_pages(from, bytes);
     by_.reply(unique_, 0, from, bytes);
     return 0;
   }
@@ -122,24 +143,26 @@ class mount_device::reply_of_read final : public landing_sink {
 mount_device::mount_device(mounted_files& files, unique_fd device, unique_fd helper,
                            bool reads_ahead)
     : files_(files), device_(std::move(device)), helper_(std::move(helper)),
-      reads_ahead_(reads_ahead), loop_(common_event_loop()), memory_to_read_(memory_bytes),
-      memory_to_perform_(memory_bytes) {
+      reads_ahead_(reads_ahead), loop_(common_event_loop()), memory_(max_threads * memory_bytes),
+      memory_to_read_(memory_bytes), memory_to_perform_(memory_bytes) {
   device_.close_on_fork();
   helper_.close_on_fork();
-  running_.reserve(max_threads + late_threads_.size());
+  running_.reserve(threads_.size() + late_threads_.size());
   try {
     late_threads_[0] = library_thread("farcall-service", [this] { look_for_overdue(); });
     late_threads_[1] = library_thread("farcall-service", [this] { read_late(); });
     late_threads_[2] = library_thread("farcall-service", [this] { perform_late(); });
-    {
-      const std::lock_guard guard(mutex_);
-      start_thread();
+    for (std::size_t i = 0; i < max_threads; ++i) {
+      const std::span<std::byte> memory = memory_.bytes().subspan(i * memory_bytes, memory_bytes);
+      threads_.at(i) = library_thread("farcall-service", [this, memory] { run(memory); });
     }
     // Without events, because epoll always reports EPOLLHUP.
     loop_->add(helper_.get(), EPOLLET, std::make_shared<function_handler>([this] { stop(); }));
+    std::unique_lock lock(mutex_);
+    prepared_.wait(lock, [&] { return is_stopping_ || unprepared_ == 0; });
   } catch (...) {
     stop();
-    threads_.clear();
+    threads_ = {};
     late_threads_ = {};
     throw;
   }
@@ -153,6 +176,7 @@ void mount_device::stop() noexcept {
   for (const pthread_t each : running_)
     (void)::pthread_cancel(each);
   next_reader_.notify_all();
+  prepared_.notify_all();
   late_.stop();
   // Wakes a thread that waits until the helper takes a message.
   if (helper_) (void)::shutdown(helper_.get(), SHUT_RDWR);
@@ -163,23 +187,19 @@ void mount_device::finish() noexcept {
   stop();
   if (helper_) loop_->remove(helper_.get());
   loop_->drain();
-  threads_.clear();
+  threads_ = {};
   late_threads_ = {};
   helper_.reset();
 }
 
-/// Starts a further thread, if there may be more. Call with mutex_ held.
-void mount_device::start_thread() {
-  if (is_stopping_ || threads_.size() == max_threads) return;
-  threads_.emplace_back();
-  try {
-    // The new thread adds itself to `running_` before it uses the device, and leaves if stop() was
-    // called before that.
-    threads_.back() = library_thread("farcall-service", [this] { run(); });
-  } catch (const std::system_error&) {
-    threads_.pop_back();
-    if (threads_.empty()) throw;
-  }
+/// Gets what the calling thread needs to serve requests: memory, and a lane to the host. This needs
+/// the lock of the process's memory, which the system may later keep until a request has its reply.
+void mount_device::prepare() noexcept {
+  prepare_malloc();
+  // The result does not matter.
+  (void)files_.perform({.operation = farcall_io_op_access, .path = {"/", 1}});
+  const std::lock_guard guard(mutex_);
+  if (--unprepared_ == 0) prepared_.notify_all();
 }
 
 /// Adds the calling thread to the threads that use the device. Returns false if it must end.
@@ -191,17 +211,10 @@ bool mount_device::enter() {
   return true;
 }
 
-void mount_device::run() {
-  std::optional<request_memory> own;
-  try {
-    own.emplace(memory_bytes);
-  } catch (const std::bad_alloc&) {
-    // The thread of late requests reads them if there is no other one.
-    return;
-  }
-  const std::span<std::byte> memory = own->bytes();
+void mount_device::run(std::span<std::byte> memory) {
   if (!enter()) return;
   const presence here(*this);
+  prepare();
   bool is_reader = false;
   for (;;) {
     if (!is_reader && !become_reader()) return;
@@ -256,6 +269,7 @@ void mount_device::perform_late() {
   if (!enter()) return;
   const presence here(*this);
   const std::span<std::byte> memory = memory_to_perform_.bytes();
+  prepare();
   while (const std::size_t bytes = late_.next(memory))
     serve(memory.first(bytes), memory);
 }
@@ -281,9 +295,7 @@ bool mount_device::take_late(std::span<const std::byte> request, bool is_late) n
 /// ends.
 bool mount_device::become_reader() {
   std::unique_lock lock(mutex_);
-  ++waiting_;
   next_reader_.wait(lock, [&] { return is_stopping_ || !has_reader_; });
-  --waiting_;
   has_reader_ = true;
   return !is_stopping_;
 }
@@ -292,11 +304,7 @@ bool mount_device::become_reader() {
 void mount_device::leave_reading() {
   const std::lock_guard guard(mutex_);
   has_reader_ = false;
-  if (waiting_ > 0) {
-    next_reader_.notify_one();
-  } else {
-    start_thread();
-  }
+  next_reader_.notify_one();
 }
 
 /// True if another thread must wait for requests while this one is served: the request may take

@@ -11,7 +11,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -43,8 +42,8 @@ class mount_device {
 
   /// `device` is the mount's device, and `helper` the end of a socket (SOCK_SEQPACKET) whose other
   /// end the helper has. With `reads_ahead`, the system reads files ahead, and the target does not.
-  /// Starts a thread. Throws std::system_error, error and std::bad_alloc. `files` must outlive this
-  /// object.
+  /// Starts all threads. Throws std::system_error, error and std::bad_alloc. `files` must outlive
+  /// this object.
   mount_device(mounted_files& files, unique_fd device, unique_fd helper, bool reads_ahead);
   mount_device(const mount_device&) = delete;
   mount_device& operator=(const mount_device&) = delete;
@@ -59,9 +58,9 @@ class mount_device {
   class reply_of_read;
 
   void stop() noexcept;
-  void start_thread();
+  void prepare() noexcept;
   [[nodiscard]] bool enter();
-  void run();
+  void run(std::span<std::byte> memory);
   void look_for_overdue();
   void read_late();
   void perform_late();
@@ -87,14 +86,16 @@ class mount_device {
   std::mutex mutex_;
   bool is_stopping_ = false;
   bool has_reader_ = false; ///< a thread waits for requests, or serves a short one
-  std::size_t waiting_ = 0; ///< threads that wait to become the reader
   std::condition_variable next_reader_;
+  std::size_t unprepared_ = max_threads + 1; ///< threads that have not prepared themselves yet
+  std::condition_variable prepared_;
   /// Average nanoseconds of short requests. Relaxed, because any value is right.
   std::atomic<std::int64_t> average_ns_{0};
   std::vector<pthread_t> running_; ///< threads that have not left run()
-  std::list<library_thread> threads_;
+  std::array<library_thread, max_threads> threads_;
   late_requests late_;
   std::atomic<std::uint64_t> requests_{0}; ///< that were read. Relaxed, because it guards nothing.
+  request_memory memory_;                  ///< of the threads that serve requests
   request_memory memory_to_read_;          ///< of the thread that reads late requests
   request_memory memory_to_perform_;       ///< of the thread that performs late requests
   std::array<library_thread, 3> late_threads_;

@@ -7,6 +7,7 @@
 #include "waiting_requests.hpp"
 
 #include <farcall/base/error.hpp>
+#include <farcall/base/log.hpp>
 #include <farcall/base/settings.hpp>
 #include <farcall/files/access.hpp>
 
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -32,6 +34,8 @@ namespace {
 
 /// Milliseconds between two checks whether the target is ending.
 constexpr int check_every_ms = 500;
+/// Checks in a row at which a thread of the target is blocked before the mounts are ended.
+constexpr unsigned most_blocked_looks = 10;
 
 /// The target's request, and the process that has sent it.
 struct wish {
@@ -99,13 +103,21 @@ void unmount(mounts& all) noexcept {
   }
 }
 
-/// Waits until the target has ended. If the target is being killed, aborts the mounts: a thread of
-/// the target may wait for a request that only the target would have served, and can end only after
-/// the abort.
+/// Waits until the target has ended. If the target is being killed, or if its memory is locked by a
+/// thread that waits for a page of a mount, aborts the mounts: such a thread may wait for a request
+/// that only the target would have served, and goes on only after the abort.
 void wait_for_end(target_process& target, const mounts& all) noexcept {
   pollfd end{target.end_fd(), POLLIN, 0};
+  bool is_told = false;
   while (::poll(&end, 1, check_every_ms) != 1) {
-    if (!target.has_ended()) continue;
+    if (!target.has_ended()) {
+      if (!target.is_blocked(most_blocked_looks)) continue;
+      if (!std::exchange(is_told, true)) {
+        log::error("the target waits for a page of the host's files with its memory locked, and "
+                   "farcall needs that lock to read the page: the mounts are ended, and changes "
+                   "that were not written are lost");
+      }
+    }
     for (const auto& each : all)
       each->abort();
   }

@@ -13,7 +13,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -71,6 +73,17 @@ bool is_ending(const std::string& folder) {
       return true;
   }
   return false;
+}
+
+/// Returns the time for which a thread has run, and how often, if it is a thread of the library
+/// that waits in the system and cannot be interrupted. Returns an empty text otherwise.
+std::string progress_of_blocked(const std::string& folder) {
+  const std::string stat = read_text(folder + "/stat");
+  const std::size_t name_end = stat.rfind(") ");
+  if (name_end == std::string::npos || stat.at(name_end + 2) != 'D' ||
+      stat.find("(farcall-service)") == std::string::npos)
+    return {};
+  return read_text(folder + "/schedstat");
 }
 
 /// True if an operation that replies a number of bytes has at most as many as were asked for.
@@ -132,6 +145,26 @@ bool target_process::have_threads_ended() const noexcept {
   }
   ::closedir(all);
   return found;
+}
+
+bool target_process::is_blocked(unsigned looks) {
+  if (!is_in_proc_) return false;
+  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
+  std::map<std::string, blocked_thread> found;
+  bool is_long = false;
+  std::error_code ignored;
+  for (const auto& each : std::filesystem::directory_iterator(tasks, ignored)) {
+    std::string progress = progress_of_blocked(each.path());
+    if (progress.empty()) continue;
+    const std::string thread = each.path().filename();
+    const auto before = blocked_.find(thread);
+    const bool is_same = before != blocked_.end() && before->second.progress == progress;
+    const unsigned count = is_same ? before->second.looks + 1 : 1;
+    is_long = is_long || count >= looks;
+    found[thread] = {std::move(progress), count};
+  }
+  blocked_ = std::move(found);
+  return is_long;
 }
 
 unique_fd target_process::connect() const noexcept {

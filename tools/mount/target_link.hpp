@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,17 +34,29 @@ class target_process {
   /// for a file of the mount, and it keeps its sockets open. It would never reply to a request.
   [[nodiscard]] bool has_ended() noexcept;
 
+  /// Looks at the target's threads that serve the mount. Returns true if one of them was blocked by
+  /// the system at the last `looks` calls and has not run between them. Such a thread waits for the
+  /// lock of the target's memory, which another thread has that waits for a page of the mount.
+  /// Called by one thread.
+  [[nodiscard]] bool is_blocked(unsigned looks);
+
   /// Connects to the target's server. Returns an empty descriptor on failure.
   [[nodiscard]] unique_fd connect() const noexcept;
 
  private:
+  struct blocked_thread {
+    std::string progress;
+    unsigned looks = 0;
+  };
+
   [[nodiscard]] bool have_threads_ended() const noexcept;
 
   std::string socket_;
   pid_t pid_;
   bool is_in_proc_; ///< /proc shows this process
   unique_fd end_;
-  std::atomic<bool> ended_{false}; ///< relaxed, because it guards nothing
+  std::atomic<bool> ended_{false};                ///< relaxed, because it guards nothing
+  std::map<std::string, blocked_thread> blocked_; ///< by the numbers of threads
 };
 
 /// Connection of one thread of the helper to the target, with the memory that both share. Used by
