@@ -90,6 +90,11 @@ void prepare_malloc() noexcept {
     each.reset(new (std::nothrow) std::byte[block]);
 }
 
+/// True if a write has failed for lack of space, or because of the storage.
+bool is_of_storage(std::int64_t result) noexcept {
+  return result == -ENOSPC || result == -EDQUOT || result == -EIO;
+}
+
 /// Makes the calling thread end in a system call if another thread cancels it, as long as the
 /// object lives.
 class cancellable {
@@ -385,8 +390,11 @@ void mount_device::write(std::span<const std::byte> request) {
   const std::int64_t result = files_.write(
       wanted->fh, is_page ? 0 : static_cast<int>(wanted->flags),
       request.subspan(before_data, wanted->size), static_cast<std::int64_t>(wanted->offset));
-  if (!is_page || late_.end(head->unique)) return reply_written(head->unique, result);
-  if (result < 0) files_.note_late_error(wanted->fh, result);
+  const bool is_replied = is_page && !late_.end(head->unique);
+  // The result may be the error of an earlier write. If the system has divided one write of a
+  // program, it drops the error of a later part.
+  if (is_replied ? result < 0 : is_of_storage(result)) files_.note_late_error(wanted->fh, result);
+  if (!is_replied) reply_written(head->unique, result);
 }
 
 /// Replies to a write with its result.

@@ -110,7 +110,7 @@ class Calls(support.TestCase):
             open(path, "w", encoding="ascii").close()
             self.assertGreater(long.result(), 0)
 
-    def test_wake_up_of_a_worker_does_not_count_as_the_time_of_its_call(self):
+    def test_wake_up_does_not_count_as_a_call(self):
         express = self.executor(1)._pool.express
         for _ in range(30):
             express.measure(1e-6, False)

@@ -137,38 +137,61 @@ int close_without_error(const std::string& path) {
   return silent;
 }
 
-/// Host whose prefix is a file system without space.
-int host_without_space() {
+/// Writes 12 MiB where there is space for the last 4 MiB only. Returns 0 if an error is reported.
+/// The system divides each write into several requests.
+int write_without_error(const std::string& path) {
+  constexpr std::size_t all = std::size_t{12} << 20;
+  constexpr std::size_t last = std::size_t{4} << 20;
+  const std::string bytes(all, 'x');
+  const int file = ::open(path.c_str(), O_WRONLY);
+  if (::pwrite(file, bytes.data(), last, all - last) != last || ::fsync(file) != 0) return 1;
+  for (std::size_t done = 0; done < all;) {
+    const ssize_t written = ::write(file, bytes.data() + done, all - done);
+    if (written < 0) return 0;
+    done += static_cast<std::size_t>(written);
+  }
+  return ::fsync(file) == 0 && ::close(file) == 0 ? 2 : 0;
+}
+
+/// Runs a function with the path of a file on a target. The prefix is a file system of this size.
+int host_with_space(const char* size, int (*use)(const std::string&), bool is_full) {
   const std::string in = std::string(std::getenv("FARCALL_TEST_TREE")) + "/in";
   if (::unshare(CLONE_NEWNS) != 0 ||
       ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      ::mount("none", in.c_str(), "tmpfs", 0, "size=16384") != 0) {
+      ::mount("none", in.c_str(), "tmpfs", 0, size) != 0) {
     say("no mounts");
     return 0;
   }
   write_file(in + "/f", "");
-  write_file(in + "/full", std::string(65536, 'x'));
-  job_options options = with_targets("shm");
-  options.host_files = in;
-  job j(options);
-  say(std::to_string(sync(j.targets().front(), close_without_error, in + "/f")));
+  if (is_full) write_file(in + "/full", std::string(65536, 'x'));
+  job j(with_host_files(in));
+  say(std::to_string(sync(j.targets().front(), use, in + "/f")));
   return 0;
 }
-const role the_host_without_space("host without space", host_without_space);
+const role the_host_without_space("host without space", [] {
+  return host_with_space("size=16384", close_without_error, true);
+});
+const role the_host_with_little_space("host with little space", [] {
+  return host_with_space("size=8m", write_without_error, false);
+});
 
-TEST(mounts_of_full_file_systems, report_each_failed_write) {
+class mounts_of_full_file_systems : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(mounts_of_full_file_systems, report_each_failed_write) {
   if (const std::string why_not = why_no_mounts(); !why_not.empty())
     GTEST_SKIP() << "this system allows no mounts: " << why_not;
-  const scratch_tree tree;
-  std::filesystem::create_directories(tree / "in");
+  const scratch_tree tree{"in"};
   const scoped_variable where("FARCALL_TEST_TREE",
                               std::filesystem::path(tree / ".").parent_path().c_str());
   const mounting_variables mounting;
-  role_process host("host without space");
+  role_process host(GetParam());
   const std::string said = host.line();
   if (said == "no mounts") GTEST_SKIP() << "this user may mount nothing";
   EXPECT_EQ(said, "0");
 }
+
+INSTANTIATE_TEST_SUITE_P(of, mounts_of_full_file_systems,
+                         ::testing::Values("host without space", "host with little space"));
 
 } // namespace
 } // namespace farcall::test::file_operations_test
