@@ -107,6 +107,19 @@ class Words(Run):
         self.expect(1, "soak", "long", text="usage")
         self.assertEqual(self.notes(), "")
 
+    def test_wrong_words_are_refused_before_anything_is_built(self):
+        self.expect(1, "soak", "0", text="usage")
+        self.expect(1, "demo", "/no/such/file", text="there is no file '/no/such/file'")
+        self.expect(1, "suites", text="usage")
+        self.expect(1, "setup", "paint", text="setup knows no 'paint' (it knows asan bench build ")
+        self.assertEqual(self.notes(), "")
+
+    def test_each_command_has_help(self):
+        self.expect(0, "unit", "--help", text="  unit [layer [filter]]\n")
+        self.expect(0, "tsan", "-h", text="  asan, tsan [ctest…]\n")
+        self.expect(0, "wheel", "--help", text="  wheel [--quick] [python…]\n")
+        self.assertEqual(self.notes(), "")
+
     def test_two_names_in_one_word_are_refused(self):
         self.expect(1, "unit", "am memory", text="no layer 'am memory'")
         self.expect(1, "cross", "aarch64 riscv64", text="no cross preset 'aarch64 riscv64'")
@@ -153,7 +166,8 @@ class Unit(Run):
             self.program(self.root / f"build/dev/bin/farcall_{layer}_tests", TESTS)
 
     def test_a_filter_that_matches_passes(self):
-        self.expect(0, "unit", "memory", "ring")
+        self.expect(0, "unit", "memory", "ring", text="unit tests of memory: 1")
+        self.expect(0, "unit", "farcall/memory/", "ring")
         self.expect(0, "unit", "", "ring")
 
     def test_programs_of_the_release_build_can_be_used(self):

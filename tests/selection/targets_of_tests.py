@@ -157,9 +157,11 @@ def main():
         raise SystemExit(__doc__)
     folder = pathlib.Path(sys.argv[1]).resolve()
     pattern = pattern_of(sys.argv[2:])
-    # ctest fails, for instance, if a program of an earlier build cannot list its tests.
     tests = None if pattern is None else tests_of(folder)
     if tests is None:
+        if pattern is not None:
+            # For instance, a program of an earlier build cannot list its tests.
+            print("ctest cannot list the tests, so all programs are built", file=sys.stderr)
         print("all\ncross")
         return 0
     outputs = outputs_of(folder)
@@ -167,6 +169,9 @@ def main():
         targets = select(pattern, read_programs(folder), tests, outputs, folder)
     except re.error as error:
         raise SystemExit(f"-R {pattern!r}: this is no regular expression of ctest: {error}") from None
+    if "all" in targets:
+        print(f"-R {pattern!r} matches no known test, or a test that needs all programs: all are built",
+              file=sys.stderr)
     for target in sorted(targets):
         print(target)
     return 0

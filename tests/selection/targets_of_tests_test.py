@@ -181,6 +181,11 @@ class Program(unittest.TestCase):
         outcome = self.run_program("docs", '{"tests": [{"name": "docs", "command": ["python3"]}]}')
         self.assertEqual((outcome.returncode, outcome.stdout), (0, ""))
 
+    def test_a_pattern_without_a_match_is_told(self):
+        outcome = self.run_program("no_such", '{"tests": [{"name": "docs", "command": ["python3"]}]}')
+        self.assertEqual(outcome.returncode, 0)
+        self.assertIn("-R 'no_such' matches no known test", outcome.stdout)
+
     def test_a_list_that_fails_needs_all(self):
         outcome = self.run_program("docs", "the program crashed", status=8)
         self.assertEqual((outcome.returncode, outcome.stdout.split()[-2:]), (0, ["all", "cross"]))
