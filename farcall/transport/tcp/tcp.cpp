@@ -205,10 +205,7 @@ class tcp_transport_impl final : public tcp_transport {
         lanes_.erase(at);
       }
     }
-    if ((end.id & opener_bit) == 0 || is_gone(end.peer)) {
-      lane->cut();
-      return;
-    }
+    if ((end.id & opener_bit) == 0 || is_gone(end.peer)) return lane->cut();
     lane->finish();
     sweep_->note();
   }
