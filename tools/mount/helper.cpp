@@ -113,6 +113,9 @@ void wait_for_end(target_process& target, const mounts& all) noexcept {
     if (!target.has_ended()) {
       if (!target.is_blocked(most_blocked_looks)) continue;
       if (!std::exchange(is_told, true)) {
+        // The helper has no standard error of its own.
+        const unique_fd to = target.open_log();
+        if (to) (void)::dup2(to.get(), STDERR_FILENO);
         log::error("the target waits for a page of the host's files with its memory locked, and "
                    "farcall needs that lock to read the page: the mounts are ended, and changes "
                    "that were not written are lost");
@@ -166,6 +169,7 @@ void reply(int socket, const std::string& text) {
 void leave_parent(int& socket) {
   (void)::setsid();
   const int kept = ::dup2(socket, STDERR_FILENO + 1);
+  if (kept < 0) ::_exit(1);
   (void)::close_range(static_cast<unsigned>(kept) + 1, ~0U, 0);
   socket = kept;
   (void)::fcntl(socket, F_SETFD, FD_CLOEXEC);

@@ -167,6 +167,12 @@ bool target_process::is_blocked(unsigned looks) {
   return is_long;
 }
 
+unique_fd target_process::open_log() const {
+  if (!is_in_proc_) return {};
+  const std::string file = "/proc/" + std::to_string(pid_) + "/fd/2";
+  return unique_fd(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+}
+
 unique_fd target_process::connect() const noexcept {
   unique_fd made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!made) return {};

@@ -40,6 +40,9 @@ class target_process {
   /// Called by one thread.
   [[nodiscard]] bool is_blocked(unsigned looks);
 
+  /// Opens the target's standard error. Returns an empty descriptor on failure.
+  [[nodiscard]] unique_fd open_log() const;
+
   /// Connects to the target's server. Returns an empty descriptor on failure.
   [[nodiscard]] unique_fd connect() const noexcept;
 
